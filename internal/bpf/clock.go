@@ -19,6 +19,7 @@ type clock struct {
 	fd     int
 	link   *link.RawLink // nil before Linux 5.15
 	readNs uint64        // at the last call of alive
+	hits   uint64        // of the program on the CPU, when they were looked at last
 }
 
 // openClock attaches prog to the CPU clock of a CPU; period is CPU time, fixed.
@@ -83,8 +84,8 @@ func (c *clock) close() error {
 	return errors.Join(append(errs, unix.Close(c.fd))...)
 }
 
-// UpdateCPUs follows CPU hotplug: it attaches to CPUs that came online, again to
-// those that were away since the last call, and lets go of those that went. It
+// UpdateCPUs follows CPU hotplug: it attaches to CPUs that came online, by the third
+// call also to those that were away for an instant, and lets go of those that went. It
 // reports whether mappings may have been made there of which no event tells.
 // Before Start and after Stop it does nothing else. Calls are to be a millisecond
 // or more apart.
@@ -103,11 +104,15 @@ func (s *Sampler) followCPUs() error {
 	if err != nil {
 		return err
 	}
+	counts, err := s.cpuCounters(s.objs.Counts)
+	if err != nil {
+		return err
+	}
 	online := make(map[int]bool, len(cpus))
 	var errs []error
 	for _, cpu := range cpus {
 		online[cpu] = true
-		errs = append(errs, s.updateCPU(cpu))
+		errs = append(errs, s.updateCPU(cpu, counts))
 	}
 	for cpu := range s.clocks {
 		if !online[cpu] {
@@ -124,12 +129,18 @@ func (s *Sampler) CPUs() int {
 	return len(s.clocks)
 }
 
-// updateCPU makes sure that an online CPU is sampled.
-func (s *Sampler) updateCPU(cpu int) error {
+// updateCPU makes sure that an online CPU is sampled. Its clock is asked only if the program has not run there since the
+// last call: that interrupts the CPU.
+func (s *Sampler) updateCPU(cpu int, counts []profilerCounters) error {
 	if cpu >= s.cpus.Room {
 		return fmt.Errorf("CPU %d is not sampled: it came online after the start, beyond the %d CPUs that maps were sized for; restart the collector", cpu, s.cpus.Room)
 	}
+	hits := counts[cpu].Value[profilerCounterCOUNTER_HITS]
 	if c := s.clocks[cpu]; c != nil {
+		if c.hits != hits {
+			c.hits = hits
+			return nil
+		}
 		alive, err := c.alive()
 		if alive || err != nil {
 			return err

@@ -27,7 +27,10 @@ func (s *Sampler) loadContextHook() error {
 	if err != nil {
 		return fmt.Errorf("read program: %w", err)
 	}
-	own := map[string]any{profilerVarPidNsInum: s.knobs[profilerVarPidNsInum]}
+	own := map[string]any{
+		profilerVarPidNsInum:            s.knobs[profilerVarPidNsInum],
+		profilerVarEventsWatermarkBytes: watermark(int(s.config.eventRingBytes())),
+	}
 	if err := setVariables(spec, own); err != nil {
 		return fmt.Errorf("set knobs: %w", err)
 	}

@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -86,6 +87,66 @@ func TestContextEvents(t *testing.T) {
 		require.LessOrEqual(t, named, atMost)
 	}
 	require.NoError(t, s.Close())
+}
+
+// A user's announcements take a part of what there may be on a CPU: they do not take the place of another's, and what is
+// beyond is counted.
+func TestContextEventsOfUsers(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	spec, err := s.kernel.loadContexts()
+	require.NoError(t, err)
+	spec.Maps[contextsMapEvents].MaxEntries = s.objs.Events.MaxEntries()
+	program := spec.Programs[contextsProgContextNamed]
+	program.Type, program.AttachType, program.AttachTo = ebpf.RawTracepoint, ebpf.AttachNone, ""
+	var hook struct {
+		contextHook
+		Publishers *ebpf.Map `ebpf:"publishers"`
+	}
+	require.NoError(t, s.loadObjects(spec, &hook, map[string]*ebpf.Map{"events": s.objs.Events, "counts": s.objs.Counts}))
+	defer func() { require.NoError(t, errors.Join(hook.close(), hook.Publishers.Close())) }()
+
+	runtime.LockOSThread() // and never unlocked: the thread ends as the user that it became
+	var cpus unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &cpus))
+	for cpu := 0; cpus.Count() > 1; cpu++ {
+		cpus.Clear(cpu)
+	}
+	require.NoError(t, unix.SchedSetaffinity(0, &cpus))
+	self := identify(t, s, uint32(os.Getpid()))
+	name := []byte("OTEL_CTX\x00")
+	run := &ebpf.RunOptions{Context: [5]uint64{unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, 0, 0, uint64(uintptr(unsafe.Pointer(&name[0])))}}
+	announce := func(uid uintptr) (refused bool) {
+		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uid, ^uintptr(0), ^uintptr(0))
+		require.Zero(t, errno)
+		if err := hook.Publishers.Delete(&self); err != nil { // as if it was another process
+			require.ErrorIs(t, err, ebpf.ErrKeyNotExist)
+		}
+		before, err := s.Counters()
+		require.NoError(t, err)
+		_, err = hook.ContextNamed.Run(run)
+		require.NoError(t, err)
+		after, err := s.Counters()
+		require.NoError(t, err)
+		return after.ContextsRefused > before.ContextsRefused
+	}
+	const inTime, most, window = 10, 4, time.Millisecond // as in context.bpf.c
+	rounds := 0
+	for attempt := 0; rounds < 20 && attempt < 1000; attempt++ {
+		time.Sleep(window)
+		began, sent := time.Now(), 0
+		for range inTime {
+			if !announce(1000) {
+				sent++
+			}
+		}
+		require.False(t, announce(2000), "another user's")
+		if time.Since(began) < window { // and no later event began another time
+			rounds++
+			require.Equal(t, most, sent)
+		}
+	}
+	require.Positive(t, rounds)
+	runtime.KeepAlive(name)
 }
 
 // The program tells of an announcement, also where the kernel does not let functions be traced: it is run as one

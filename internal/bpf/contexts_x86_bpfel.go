@@ -16,11 +16,11 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	contextsMapContextWindows       = "context_windows"
 	contextsMapCounts               = "counts"
 	contextsMapEvents               = "events"
 	contextsMapFileRows             = "file_rows"
 	contextsMapLabelSources         = "label_sources"
-	contextsMapLastContext          = "last_context"
 	contextsMapProcesses            = "processes"
 	contextsMapPrograms             = "programs"
 	contextsMapPublishers           = "publishers"
@@ -92,11 +92,11 @@ type contextsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type contextsMapSpecs struct {
+	ContextWindows *ebpf.MapSpec `ebpf:"context_windows"`
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
-	LastContext    *ebpf.MapSpec `ebpf:"last_context"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Programs       *ebpf.MapSpec `ebpf:"programs"`
 	Publishers     *ebpf.MapSpec `ebpf:"publishers"`
@@ -142,11 +142,11 @@ func (o *contextsObjects) Close() error {
 //
 // It can be passed to loadContextsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type contextsMaps struct {
+	ContextWindows *ebpf.Map `ebpf:"context_windows"`
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LabelSources   *ebpf.Map `ebpf:"label_sources"`
-	LastContext    *ebpf.Map `ebpf:"last_context"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Programs       *ebpf.Map `ebpf:"programs"`
 	Publishers     *ebpf.Map `ebpf:"publishers"`
@@ -159,11 +159,11 @@ type contextsMaps struct {
 
 func (m *contextsMaps) Close() error {
 	return _ContextsClose(
+		m.ContextWindows,
 		m.Counts,
 		m.Events,
 		m.FileRows,
 		m.LabelSources,
-		m.LastContext,
 		m.Processes,
 		m.Programs,
 		m.Publishers,

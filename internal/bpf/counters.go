@@ -43,6 +43,8 @@ type Counters struct {
 	ReturnsLost uint64
 	// EventsDropped are process events that found no room.
 	EventsDropped uint64
+	// ContextsRefused are announcements of process contexts beyond what a user, or a CPU, may have.
+	ContextsRefused uint64
 	// SourceReads are label sources looked at. Only they read a target's memory for labels.
 	SourceReads uint64
 	// Of samples of processes with a language runtime: all frames of the runtime are in the
@@ -72,6 +74,7 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 		DroppedTableFull: sum.Value[profilerCounterCOUNTER_DROPPED_TABLE_FULL],
 		ReturnsLost:      sum.Value[profilerCounterCOUNTER_RETURNS_LOST],
 		EventsDropped:    sum.Value[profilerCounterCOUNTER_EVENTS_DROPPED],
+		ContextsRefused:  sum.Value[profilerCounterCOUNTER_CONTEXTS_REFUSED],
 		SourceReads:      sum.Value[profilerCounterCOUNTER_SOURCE_READS],
 		RuntimeWhole:     sum.Value[profilerCounterCOUNTER_RUNTIME_WHOLE],
 		RuntimeCut:       sum.Value[profilerCounterCOUNTER_RUNTIME_CUT],
@@ -80,11 +83,20 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 	}, nil
 }
 
-// sumCounters adds up the counters of an object over all CPUs.
-func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error) {
+// cpuCounters returns the counters of an object by CPU.
+func (s *Sampler) cpuCounters(counts *ebpf.Map) ([]profilerCounters, error) {
 	perCPU := make([]profilerCounters, s.cpus.Possible)
 	if err := counts.Lookup(uint32(0), perCPU); err != nil {
-		return sum, fmt.Errorf("read counters: %w", err)
+		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	return perCPU, nil
+}
+
+// sumCounters adds up the counters of an object over all CPUs.
+func (s *Sampler) sumCounters(counts *ebpf.Map) (sum profilerCounters, err error) {
+	perCPU, err := s.cpuCounters(counts)
+	if err != nil {
+		return sum, err
 	}
 	for i := range perCPU {
 		for c, v := range perCPU[i].Value {

@@ -39,7 +39,8 @@
 //
 // A dead perf event is told by its count. The kernel removes the events of a CPU that goes
 // offline and does not put them back; a CPU that was away for an instant is noticed because
-// its event has stopped counting. What was mapped there until its side band was followed again
+// its event has stopped counting. To ask an event interrupts its CPU, so only those are asked on whose CPU the program
+// has not run for a while. What was mapped there until its side band was followed again
 // has no event: user space is told that mappings were lost.
 //
 // # Processes

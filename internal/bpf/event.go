@@ -15,7 +15,7 @@ import (
 )
 
 // eventDelay is the longest that an event waits which can: nothing is to be done before the
-// process is sampled, and that is told at once.
+// process is sampled, and that is told at once. After hurryTime without an event, the first may wait for twice as long.
 const eventDelay = 200 * time.Millisecond
 
 func (c *Config) eventReadDelay() time.Duration {
@@ -66,6 +66,7 @@ func (s *Sampler) ReadEvents(evs []record.Event) (int, error) {
 			}
 		}
 		if n > 0 {
+			s.events.hurry()
 			return n, nil
 		}
 	}

@@ -5,6 +5,7 @@ package bpf
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,20 @@ func TestProbesOfThisKernel(t *testing.T) {
 	require.Equal(t, s.kernel.mappingTree, s.CanNameFiles())
 	require.Equal(t, s.objs.NameFile != nil, !s.kernel.older)
 	require.Equal(t, s.kernel.degradations(), s.KernelLacks())
+}
+
+// The types of modules, of which a host may have hundreds, are not read: one that is damaged changes nothing.
+func TestModulesAreNotRead(t *testing.T) {
+	testutil.RequireBPF(t)
+	types, err := os.ReadFile(btfPath)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "vmlinux"), types, 0o444))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "module"), []byte("no types"), 0o444))
+	out, err := exec.Command("unshare", "--mount", "sh", "-ec", `mount --bind "$1" "$2"; shift 2; exec "$@"`, "sh",
+		dir, filepath.Dir(btfPath), os.Args[0], "-test.v", "-test.run=^TestProbesOfThisKernel$").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "--- PASS: TestProbesOfThisKernel")
 }
 
 // A program that no kernel takes is refused, and one that all take is not.

@@ -49,12 +49,13 @@ const (
 	profilerCounterCOUNTER_RUNTIME_CUT        profilerCounter = 15
 	profilerCounterCOUNTER_RUNTIME_NO_THREAD  profilerCounter = 16
 	profilerCounterCOUNTER_RUNTIME_INVALID    profilerCounter = 17
-	profilerCounterCOUNTER_MAX                profilerCounter = 18
+	profilerCounterCOUNTER_CONTEXTS_REFUSED   profilerCounter = 18
+	profilerCounterCOUNTER_MAX                profilerCounter = 19
 )
 
 type profilerCounters struct {
 	_     structs.HostLayout
-	Value [18]uint64
+	Value [19]uint64
 }
 
 type profilerEventKind uint32

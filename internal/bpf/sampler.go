@@ -87,7 +87,7 @@ func New(config Config) (*Sampler, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if s.events, err = newRing(s.objs.Events, 1, config.eventReadDelay(), config.eventReadDelay()); err != nil {
+	if s.events, err = newRing(s.objs.Events, 1, config.eventReadDelay(), 2*config.eventReadDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map event ring buffer: %w", err), s.Close())
 	}
 	if s.sideband, err = newSideband(); err != nil {
@@ -172,8 +172,14 @@ func (s *Sampler) loadObjects(spec *ebpf.CollectionSpec, objs any, shared map[st
 	// No level of the verifier's log: a program that is refused is loaded once more with one,
 	// and for those that are not the log would only take memory.
 	s.mu.Lock()
-	opts := ebpf.CollectionOptions{MapReplacements: shared, Cache: s.types}
+	types := cmp.Or(s.types, btf.NewCache())
 	s.mu.Unlock()
+	kernel, err := types.Kernel()
+	if err != nil {
+		return fmt.Errorf("read the kernel's types: %w", err)
+	}
+	// All that the programs refer to is the kernel's own. Without its types, those of all modules would be read.
+	opts := ebpf.CollectionOptions{MapReplacements: shared, Cache: types, Programs: ebpf.ProgramOptions{KernelTypes: kernel}}
 	if err := spec.LoadAndAssign(objs, &opts); err != nil {
 		var verifier *ebpf.VerifierError
 		if errors.As(err, &verifier) && s.config.WholeVerifierLog {

@@ -92,10 +92,11 @@ func (f *File) IntSymbol(name string) (sym Symbol, ok bool, err error) {
 	if err != nil {
 		return Symbol{}, false, err
 	}
-	if len(k.ints) == maxIntSymbols {
-		return Symbol{}, false, &FormatError{k.strings.off, "number of symbols of the size of an int", len(k.ints)}
+	sym, ok, err = f.choose(k.strings, k.ints, name)
+	if err == nil && !ok && k.intsCut {
+		err = &FormatError{k.strings.off, "number of symbols of the size of an int above", maxIntSymbols}
 	}
-	return f.choose(k.strings, k.ints, name)
+	return sym, ok, err
 }
 
 // kept are the symbols of .symtab that may be asked for, in the order of their
@@ -103,7 +104,8 @@ func (f *File) IntSymbol(name string) (sym Symbol, ok bool, err error) {
 type kept struct {
 	strings   table
 	tls, ints []rawSymbol
-	tlsCut    bool // there are more than maxTLSSymbols
+	// There are more than maxTLSSymbols, maxIntSymbols.
+	tlsCut, intsCut bool
 }
 
 // keptSymbols reads .symtab at the first call.
@@ -138,7 +140,10 @@ func (k *kept) add(_ uint64, b []byte) bool {
 				k.tls = append(k.tls, parseSymbol(b))
 			}
 		case elf.STT_OBJECT:
-			if binary.LittleEndian.Uint64(b[16:]) == intBytes && len(k.ints) < maxIntSymbols {
+			if binary.LittleEndian.Uint64(b[16:]) != intBytes {
+				continue
+			}
+			if k.intsCut = len(k.ints) == maxIntSymbols; !k.intsCut {
 				k.ints = append(k.ints, parseSymbol(b))
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 )
 
-// Words of runtime.moduledata. Go 1.27 has added two before gofunc, Go 1.20 two
+// Words of runtime.moduledata. Go 1.27 has added three before gofunc, Go 1.20 two
 // before those; what follows gofunc is the end of the table since Go 1.26.
 const (
 	wordHeader    = 0

@@ -35,6 +35,8 @@ type decoder struct {
 	cut      bool // anything at all was cut
 	identity []byte
 	last     [maxKeyNames]attribute
+	// linkBlock is the label block that out.Link came from; 0 if there is no link, or none before it.
+	linkBlock int
 }
 
 // header is the part of struct label_block that decoding depends on.
@@ -64,6 +66,7 @@ type entry struct {
 // outside of section, whatever the lengths in it say.
 func (d *decoder) decode(keys *KeyMap, section []byte) {
 	d.keys, d.entries, d.out, d.reads, d.cut = keys, d.entries[:0], Decoded{}, d.reads[:0], false
+	d.linkBlock = 0
 	for len(section) > 0 {
 		if len(section) < record.LabelBlockBytes {
 			d.reads = append(d.reads, Read{Outcome: record.OutcomeInvalid})
@@ -99,7 +102,7 @@ func (d *decoder) block(h header, payload []byte) record.Outcome {
 	case !trusted(h.outcome):
 		return h.outcome
 	}
-	entries, counts, link, flags := len(d.entries), d.out.Counts, d.out.Link, d.out.Flags
+	entries, counts := len(d.entries), d.out.Counts
 	var outcome record.Outcome
 	if h.abi.ThreadContext() {
 		outcome = d.threadContext(h, payload)
@@ -114,7 +117,7 @@ func (d *decoder) block(h header, payload []byte) record.Outcome {
 	default:
 		clear(d.entries[entries:])
 		d.entries = d.entries[:entries]
-		d.out.Counts, d.out.Link, d.out.Flags = counts, link, flags
+		d.out.Counts = counts
 	}
 	return outcome
 }

@@ -96,7 +96,6 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 		previous, first = l.Key, false
 	}
 	require.Equal(t, d.Link.TraceID == [16]byte{}, d.Link.SpanID == [8]byte{}, "both ids or neither")
-	require.Equal(t, d.Counts[AnomalyTruncatedSet] > 0 || mayBeOverridden(d), d.Set.Truncated())
 	for _, r := range d.Reads {
 		require.Less(t, r.Outcome, record.Outcome(record.NumOutcomes))
 	}
@@ -108,6 +107,7 @@ func check(t testing.TB, keys *KeyMap, section []byte) {
 	require.Equal(t, want.labels, setMap(d.Set))
 	require.Equal(t, want.reads, d.Reads)
 	require.Equal(t, want.link, d.Link)
+	require.Equal(t, d.Counts[AnomalyTruncatedSet] > 0 || want.overridden, d.Set.Truncated())
 
 	// The scratch memory of an earlier section must not show.
 	var used decoder
@@ -159,30 +159,8 @@ type oracleResult struct {
 	labels map[string]value
 	reads  []Read
 	link   Link
-}
-
-// mayBeOverridden reports whether there is a label behind a source that could not be read.
-func mayBeOverridden(d *Decoded) bool {
-	order := []record.ABI{record.ABIGo, record.ABINone, record.ABIV0, record.ABIV1, record.ABIThreadContext}
-	for _, r := range d.Reads {
-		switch r.Outcome {
-		case record.OutcomeFault, record.OutcomeUpdating, record.OutcomeInvalid, record.OutcomeNoThreadPointer:
-		default:
-			continue
-		}
-		behind := order
-		if i := slices.Index(order, r.ABI); i >= 0 {
-			behind = order[:i]
-		} else if r.ABI.ThreadContext() {
-			behind = order[:4]
-		}
-		for l := range d.Set.All() {
-			if slices.Contains(behind, l.Source) {
-				return true
-			}
-		}
-	}
-	return false
+	// overridden: a label or the link may be, by a source that could not be read.
+	overridden bool
 }
 
 type oracleLabel struct {
@@ -190,6 +168,7 @@ type oracleLabel struct {
 	source record.ABI
 	cutKey bool
 	lost   bool
+	block  int
 }
 
 // oracle decodes with the simplest means: maps, strings, one source after the
@@ -197,6 +176,7 @@ type oracleLabel struct {
 func oracle(keys *KeyMap, section []byte) oracleResult {
 	r := oracleResult{labels: map[string]value{}}
 	bySource := map[record.ABI][]map[string]oracleLabel{}
+	linkBlock := -1
 	for len(section) > 0 {
 		if len(section) < 16 || 16+int(section[2])+int(section[3])<<8 > len(section) {
 			abi := record.ABINone
@@ -217,10 +197,14 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 			var link Link
 			found, link, outcome = oracleContext(keys, payload, outcome)
 			if r.link == (Link{}) && link.TraceID != [16]byte{} && link.SpanID != [8]byte{} {
-				r.link = link
+				r.link, linkBlock = link, len(r.reads)
 			}
 		default:
 			found, outcome = oracleCustom(abi, payload, outcome)
+		}
+		for key, l := range found {
+			l.block = len(r.reads)
+			found[key] = l
 		}
 		r.reads = append(r.reads, Read{abi, outcome})
 		if abi.ThreadContext() {
@@ -230,7 +214,8 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 		section = section[min(16+(n+7)/8*8, len(section)):]
 	}
 	all := map[string]oracleLabel{}
-	for _, abi := range []record.ABI{record.ABIGo, record.ABIV0, record.ABIV1, record.ABIThreadContext} {
+	order := []record.ABI{record.ABIGo, record.ABINone, record.ABIV0, record.ABIV1, record.ABIThreadContext}
+	for _, abi := range order {
 		for _, found := range slices.Backward(bySource[abi]) {
 			for key, l := range found {
 				if old, ok := all[key]; !ok || old.cutKey || !l.cutKey {
@@ -239,12 +224,37 @@ func oracle(keys *KeyMap, section []byte) oracleResult {
 			}
 		}
 	}
+	place := func(abi record.ABI) int {
+		if i := slices.Index(order, abi); i >= 0 {
+			return i
+		}
+		if abi.ThreadContext() {
+			return 4
+		}
+		return 5
+	}
 	for key, l := range all {
-		if !l.lost {
-			r.labels[key] = value{l.value, l.source}
+		if l.lost {
+			continue
+		}
+		r.labels[key] = value{l.value, l.source}
+		for block, read := range r.reads {
+			before := place(read.ABI) > place(l.source) || place(read.ABI) == place(l.source) && block < l.block
+			r.overridden = r.overridden || before && failed(read)
 		}
 	}
+	for block, read := range r.reads {
+		r.overridden = r.overridden || read.ABI.ThreadContext() && block < linkBlock && failed(read)
+	}
 	return r
+}
+
+func failed(r Read) bool {
+	switch r.Outcome {
+	case record.OutcomeFault, record.OutcomeUpdating, record.OutcomeInvalid, record.OutcomeNoThreadPointer:
+		return true
+	}
+	return false
 }
 
 func oracleCustom(abi record.ABI, p string, outcome record.Outcome) (map[string]oracleLabel, record.Outcome) {

@@ -25,8 +25,8 @@ func precedence(a, b entry) int {
 	)
 }
 
-// merge leaves one entry a key, sorted by key, and counts what lost. A set in which a source that could not be
-// read goes before what another says is cut: any of its labels may be the other's value of before.
+// merge leaves one entry a key, sorted by key, and counts what lost. What is said behind a source that could not be
+// read is cut: any of its labels, and its link, may be the other's value of before.
 func (d *decoder) merge() {
 	slices.SortFunc(d.entries, precedence)
 	kept := d.entries[:0] // never overtakes the reading position
@@ -50,9 +50,10 @@ func (d *decoder) merge() {
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
-	for _, r := range d.reads {
+	for block, r := range d.reads {
 		if unreadable(r.Outcome) {
-			d.cut = d.cut || slices.ContainsFunc(kept, func(e entry) bool { return rank(e.source) < rank(r.ABI) })
+			behind := func(e entry) bool { return cmp.Or(rank(r.ABI)-rank(e.source), e.block-block) > 0 }
+			d.cut = d.cut || r.ABI.ThreadContext() && d.linkBlock > block || slices.ContainsFunc(kept, behind)
 		}
 	}
 }

@@ -17,6 +17,8 @@ func TestUnreadableSource(t *testing.T) {
 		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeFault)), true},
 		{join(custom(record.ABIV1, record.OutcomeUpdating), custom(record.ABIGo, record.OutcomePresent, kv("k", "old"))), true},
 		{join(v0(kv("k", "old")), contextRecord{valid: 2}.block()), true},
+		{join(custom(record.ABIV1, record.OutcomeFault), v1(kv("k", "old"))), true},
+		{join(v1(kv("k", "new")), custom(record.ABIV1, record.OutcomeFault)), false},
 		{join(v1(kv("k", "new")), custom(record.ABIV0, record.OutcomeFault)), false},
 		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNone)), false},
 		{join(v0(kv("k", "old")), custom(record.ABIV1, record.OutcomeNotAllocated)), false},
@@ -27,4 +29,16 @@ func TestUnreadableSource(t *testing.T) {
 	}
 	d := Decode(nil, custom(record.ABIV1, record.OutcomeFault))
 	require.False(t, d.Set.Truncated(), "no label, none that is another's")
+
+	linked, updating := contextRecord{link: linkA, valid: 1}.block(), contextRecord{}.block()
+	d = Decode(nil, join(updating, linked))
+	require.Equal(t, linkA, d.Link)
+	require.True(t, d.Set.Truncated(), "the link may be another's")
+	for name, section := range map[string][]byte{
+		"it goes before":      join(linked, updating),
+		"nothing is there":    join(updating, contextRecord{valid: 1}.block()),
+		"a source of no link": join(custom(record.ABIV1, record.OutcomeFault), linked),
+	} {
+		require.False(t, Decode(nil, section).Set.Truncated(), name)
+	}
 }

@@ -27,7 +27,7 @@ type attribute struct {
 }
 
 // threadContext decodes the payload of a thread context block: the record's
-// header and as much of its attrs-data as was copied.
+// header and as much of its attrs-data as was copied. Of one that is malformed it takes over nothing.
 func (d *decoder) threadContext(h header, payload []byte) record.Outcome {
 	if len(payload) == 0 && h.outcome == record.OutcomeTruncated {
 		return record.OutcomeTruncated // there was no room for any of it
@@ -64,7 +64,7 @@ func (d *decoder) link(record []byte) {
 	case link.TraceID == [16]byte{} || link.SpanID == [8]byte{}:
 		d.out.Counts[AnomalyHalfID]++
 	case d.out.Link.IsZero():
-		d.out.Link, d.out.Flags = link, record[contextFlags]
+		d.out.Link, d.out.Flags, d.linkBlock = link, record[contextFlags], len(d.reads)
 	case d.out.Link != link:
 		d.out.Counts[AnomalyConflict]++
 	}

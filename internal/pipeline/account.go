@@ -68,6 +68,7 @@ func (p *Pipeline) read(s *Snapshot) {
 		of, counters := stream.snapshot()
 		s.Streams[stream.kind] = of
 		s.DroppedProcessEvents += int64(counters.EventsDropped)
+		s.DroppedAnnouncements += int64(counters.ContextsRefused)
 		s.RuntimeResults[RuntimeStackWhole] += int64(counters.RuntimeWhole)
 		s.RuntimeResults[RuntimeStackCut] += int64(counters.RuntimeCut)
 		s.RuntimeResults[RuntimeStackNoThread] += int64(counters.RuntimeNoThread)

@@ -31,6 +31,7 @@ type Snapshot struct {
 	UserStacks           [record.NumOutcomes]int64
 	Anomalies            [labels.NumAnomalies]int64
 	DroppedProcessEvents int64 // events that found no room
+	DroppedAnnouncements int64 // of process contexts, beyond what a user, or a CPU, may make at once
 	ProcessLoadErrors    [NumLoadErrorReasons]int64
 	ContextReads         int64                   // of process contexts
 	ContextErrors        int64                   // process contexts that could not be read, made no sense, or are not kept in whole; and what environments say of resources

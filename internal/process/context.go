@@ -28,7 +28,7 @@ const (
 	keyGap = 5 * time.Millisecond
 	// lateGap and maxLateGap bound how often a sampled process without a context
 	// is searched for one: each time that there is none although it was only looked for
-	// because of a sample, the gap doubles. A process that maps code is still starting, or
+	// because of a sample, the gap doubles, and a periodic look leaves it. A process that maps code is still starting, or
 	// compiles its own; it does not come to be looked for less and less by that. Without a
 	// label source the gap grows to the interval in which each process is looked at anyway.
 	lateGap, maxLateGap = 100 * time.Millisecond, 5 * time.Second
@@ -138,10 +138,10 @@ func (s *contextState) setNames(published []string) (conflicts int) {
 			s.seen = append(s.seen, hash)
 		case s.seen[i] == refusedName:
 			names[i] = ""
+		case s.seen[i] == hashName(""): // it had none, and so no meaning that could change
+			s.seen[i] = hash
 		case s.seen[i] != hash:
-			if s.seen[i] != hashName("") {
-				conflicts++
-			}
+			conflicts++
 			s.seen[i], names[i] = refusedName, ""
 		}
 	}
@@ -193,8 +193,10 @@ func (t *Table) contextChecked(p *Process, beganNs int64, w work, changed bool) 
 	switch {
 	case s.context != nil || changed:
 		s.gap = contextGap
-	case w != workContext:
+	case w&(workLoad|workMapped|workNamed) != 0:
 		s.gap = lateGap
+	case w&workReread != 0: // it says nothing about whether one is coming
+		s.gap = max(s.gap, lateGap)
 	case len(p.worker().sources) > 0:
 		s.gap = min(max(2*s.gap, lateGap), maxLateGap)
 	default:

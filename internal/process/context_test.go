@@ -255,6 +255,9 @@ func TestContextKeysAppendOnly(t *testing.T) {
 		{[]string{"a"}, []string{"a", "b", "c", ""}},
 		{[]string{"a", "x", "c", "d"}, []string{"a", "", "c", "d"}},
 		{[]string{"a", "b", "c", "d"}, []string{"a", "", "c", "d"}},
+		{[]string{"a", "b", "c", "d", ""}, []string{"a", "", "c", "d", ""}},
+		{[]string{"a", "b", "c", "d", "e"}, []string{"a", "", "c", "d", "e"}},
+		{[]string{"a", "b", "c", "d", "f"}, []string{"a", "", "c", "d", ""}},
 	} {
 		memory.publish(t, f.clock.Load(), "tls_v1", step.published...)
 		f.Sampled(p, f.clock.Load())
@@ -264,7 +267,7 @@ func TestContextKeysAppendOnly(t *testing.T) {
 		}
 		f.advance(int64(time.Second))
 	}
-	require.EqualValues(t, 1, f.Stats().KeyConflicts)
+	require.EqualValues(t, 2, f.Stats().KeyConflicts)
 }
 
 // What an index has meant is remembered when a look comes between two contexts, of which a thread may
@@ -406,6 +409,11 @@ func TestContextSearchGap(t *testing.T) {
 		f.contextChecked(p, f.now(), workContext, false)
 	}
 	require.Equal(t, f.opts.RescanInterval, p.worker().read.context.gap)
+
+	f.contextChecked(p, f.now(), workReread, false)
+	require.Equal(t, f.opts.RescanInterval, p.worker().read.context.gap, "a periodic look")
+	f.contextChecked(p, f.now(), workReread|workMapped, false)
+	require.Equal(t, lateGap, p.worker().read.context.gap)
 }
 
 // A sample does not wait for a look that comes later than it can wait.

@@ -211,7 +211,7 @@ func (t *Table) mapped(p *Process, ns int64) {
 	case p.state == jobRunning: // when that has ended
 		p.mappedNs = max(p.mappedNs, ns)
 	case ns+int64(clockSkew) > p.lookedNs:
-		t.jobs.schedule(p, workReread, max(t.now(), p.notBeforeNs))
+		t.jobs.schedule(p, workReread|workMapped, max(t.now(), p.notBeforeNs))
 	}
 }
 

@@ -127,7 +127,7 @@ const (
 )
 
 // work is a set of things to do for a process.
-type work uint8
+type work uint16
 
 const (
 	workLoad      work = 1 << iota // read all there is to know
@@ -138,6 +138,7 @@ const (
 	workNamed                      // with workContext: the process has announced a new one
 	workFunctions                  // read what its runtime's frames stand for
 	workTeach                      // let others of its program begin with what was found of it
+	workMapped                     // with workReread: it has mapped code
 )
 
 // Handle identifies the process in the table, uniquely for the table's life. It

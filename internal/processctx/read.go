@@ -2,6 +2,7 @@ package processctx
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -50,12 +51,13 @@ func Read(mem Memory, addr uint64) (*Context, error) {
 		}
 		payload := make([]byte, h.bytes)
 		readErr := mem.ReadAt(payload, h.payload)
-		again, err := PublishedAt(mem, addr)
+		// All of it: what was copied while another was written may have the new time and not the rest.
+		again, err := readHeader(mem, addr)
+		if errors.Is(err, ErrUpdating) || err == nil && again != h {
+			continue
+		}
 		if err != nil {
 			return nil, err
-		}
-		if again != h.published {
-			continue
 		}
 		if readErr != nil {
 			return nil, fmt.Errorf("read payload: %w", readErr)

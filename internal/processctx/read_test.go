@@ -217,6 +217,22 @@ func TestReadWhileUpdated(t *testing.T) {
 	}
 }
 
+// A header is copied while another is written: it has the size of before, and all else of the new one.
+func TestReadTornHeader(t *testing.T) {
+	m := published(message(t, []*commonpb.KeyValue{text("service.name", "a")}))
+	size, reads := m.pieces[mapping][12], 0
+	m.before = func(uint64) {
+		m.pieces[mapping][12] = size
+		if reads == 0 {
+			m.pieces[mapping][12] = 0
+		}
+		reads++
+	}
+	c, err := Read(m, mapping)
+	require.NoError(t, err)
+	require.Len(t, c.Resource, 1)
+}
+
 // One that never stops is given up.
 func TestReadGivesUp(t *testing.T) {
 	m := published(message(t, nil))

@@ -220,14 +220,20 @@ func (f FS) LiveThread(pid int) (int, error) {
 
 // BootTimeOffset returns what the kernel adds to start times before it shows
 // them to this process, in ns: the boot time offset of its time namespace.
-func (f FS) BootTimeOffset() (int64, error) { return f.timeOffset("boottime") }
+func (f FS) BootTimeOffset() (int64, error) { return f.timeOffset("self", "boottime") }
+
+// BootTimeOffsetOf returns by how much CLOCK_BOOTTIME of a process is ahead of the kernel's own, in ns. After
+// unshare(2) that holds from its next exec.
+func (f FS) BootTimeOffsetOf(pid int) (int64, error) {
+	return f.timeOffset(strconv.Itoa(pid), "boottime")
+}
 
 // MonotonicOffset returns by how much CLOCK_MONOTONIC of this process is ahead of the kernel's own, in
 // ns: the offset of its time namespace.
-func (f FS) MonotonicOffset() (int64, error) { return f.timeOffset("monotonic") }
+func (f FS) MonotonicOffset() (int64, error) { return f.timeOffset("self", "monotonic") }
 
-func (f FS) timeOffset(clock string) (int64, error) {
-	data, err := os.ReadFile(f.root() + "/self/timens_offsets")
+func (f FS) timeOffset(process, clock string) (int64, error) {
+	data, err := os.ReadFile(f.root() + "/" + process + "/timens_offsets")
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // a kernel without time namespaces
 	}

@@ -123,12 +123,16 @@ func only(parts []addresses, vaddr uint64) (part []addresses, size uint64) {
 	return nil, 0
 }
 
-// undescribed returns the text that no span covers, and its size.
+// undescribed returns the text that no span covers, and its size. Of more than is followed, what is returned beyond
+// that is only what the program begins in.
 func (b *builder) undescribed() (gaps []addresses, total uint64) {
 	add := func(start, end uint64) {
-		if end > start && end-start >= minGapBytes {
+		if end <= start || end-start < minGapBytes {
+			return
+		}
+		total += end - start
+		if total <= uint64(b.limits.CodeBytes) || start <= b.file.Entry && b.file.Entry < end {
 			gaps = append(gaps, addresses{start, end})
-			total += end - start
 		}
 	}
 	next, code := 0, b.code()

@@ -216,6 +216,25 @@ func TestMostCode(t *testing.T) {
 	}
 }
 
+// Gaps between descriptions of which there are too many to follow are not kept.
+func TestManyGaps(t *testing.T) {
+	const functions, stride = 200_000, 32
+	allocated := map[uint64]uint64{}
+	for _, size := range []uint64{1, stride} {
+		m := newImage(functions * stride)
+		cie := m.cie("", nil, usual)
+		for i := range uint64(functions) {
+			m.fde(cie, i*stride, size, false)
+		}
+		s := sparse{head: m.bytes()}
+		var err error
+		allocated[size], _, err = cost(&s, int64(len(s.head)), unwind.Limits{CodeBytes: 1 << 10})
+		require.NoError(t, err)
+	}
+	t.Logf("%d bytes allocated with gaps, %d without", allocated[1], allocated[stride])
+	require.Less(t, allocated[1], allocated[stride]+functions)
+}
+
 // Descriptions that take longest: each goes over many instructions.
 func TestLongDescriptions(t *testing.T) {
 	m := newImage(4096)

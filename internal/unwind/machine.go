@@ -34,6 +34,7 @@ const (
 	cfaValOffsetSF                = 0x15
 	cfaValExpression              = 0x16
 	cfaMIPSAdvanceLoc8            = 0x1d
+	cfaAArch64SetRAState          = 0x2b
 	cfaAArch64NegateRAStateWithPC = 0x2c
 	cfaAArch64NegateRAState       = 0x2d // DW_CFA_GNU_window_save elsewhere
 	cfaGNUArgsSize                = 0x2e
@@ -192,6 +193,9 @@ func (m *machine) define(op uint8, c *cursor) bool {
 		c.uleb()
 	case cfaAArch64NegateRAState, cfaAArch64NegateRAStateWithPC:
 		// Signed return addresses are told by their bits.
+	case cfaAArch64SetRAState: // so are these
+		c.uleb() // the state
+		c.sleb() // the signing instruction's offset
 	default:
 		return false
 	}

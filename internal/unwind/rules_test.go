@@ -128,6 +128,7 @@ func TestInstructionsAArch64(t *testing.T) {
 		"by x29":          {[]byte{0x0c, 29, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFAFP, CFAOffset: 32, RAOffset: -24}},
 		"by x19":          {[]byte{0x0c, 19, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFAReg, Arg: 19, CFAOffset: 32, RAOffset: -24}},
 		"signed":          {[]byte{0x2d, 0x0e, 32, 0x9e, 3, 0x2d}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
+		"signed by state": {[]byte{0x2b, 1, 0x7c, 0x0e, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
 		"signed with pc":  {[]byte{0x2c, 0x0e, 32, 0x9e, 3}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
 		"restored":        {[]byte{0x9e, 3, 0xde}, leaf},
 		"outermost":       {[]byte{0x07, 30}, record.UnwindRule{CFA: record.CFAEnd}},

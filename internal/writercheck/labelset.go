@@ -53,7 +53,7 @@ func readLabelSet(mem Memory, addr uint64) *labelSet {
 		return s
 	}
 	var b [record.MaxLabelValueBytes]byte
-	for ; len(slots) > 0 && len(s.labels) < record.MaxLabels; slots = slots[labelBytes:] {
+	for ; len(slots) > 0 && len(s.labels) <= record.MaxLabels; slots = slots[labelBytes:] {
 		word := func(i int) uint64 { return binary.LittleEndian.Uint64(slots[wordBytes*i:]) }
 		l := label{keyLen: word(0), keyBuf: word(1), valueLen: word(2), valueBuf: word(3)}
 		if l.keyBuf == 0 {
@@ -101,7 +101,7 @@ func (s *labelSet) judge(t *tally, f Format) (present, ok bool) {
 		return false, false
 	}
 	t.check(f.rule(ruleSetAlignment), s.addr%wordBytes == 0 && s.storage%wordBytes == 0, "set at %#x, storage at %#x", s.addr, s.storage)
-	fits := len(s.labels) < record.MaxLabels && s.count <= record.MaxLabelSlots
+	fits, bytes := len(s.labels) <= record.MaxLabels && s.count <= record.MaxLabelSlots, uint64(record.LabelBlockBytes)
 	keys := map[string]bool{}
 	for i := range s.labels {
 		l := &s.labels[i]
@@ -116,7 +116,9 @@ func (s *labelSet) judge(t *tally, f Format) (present, ok bool) {
 			keys[l.key] = true
 		}
 		fits = fits && l.keyLen <= record.MaxLabelKeyBytes && l.valueLen <= record.MaxLabelValueBytes
+		bytes += record.RawLabelBytes + min(l.keyLen, record.MaxLabelKeyBytes) + min(l.valueLen, record.MaxLabelValueBytes)
 	}
+	fits = fits && bytes <= record.MaxSlotEnd
 	t.check(f.rule(ruleLimits), fits, "a set of %d labels%s", s.count, s.longest())
 	return len(s.labels) > 0, ok
 }

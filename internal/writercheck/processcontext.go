@@ -26,8 +26,8 @@ type publication struct {
 	headerErr  error
 	payload    []byte
 	payloadErr error
-	// after is the time of publication when the payload had been read.
-	after uint64
+	// after is the header when the payload had been read.
+	after [headerBytes]byte
 }
 
 // readPublication reads the context whose mapping starts at an address, beside the threads that
@@ -43,10 +43,7 @@ func readPublication(mem Memory, addr uint64) *publication {
 			p.payload = payload
 		}
 	}
-	var after [wordBytes]byte
-	if p.headerErr = mem.ReadAt(after[:], addr+headerPublished); p.headerErr == nil {
-		p.after = binary.LittleEndian.Uint64(after[:])
-	}
+	p.headerErr = mem.ReadAt(p.after[:], addr)
 	return p
 }
 
@@ -69,7 +66,7 @@ type contextJudge struct {
 	readings, written uint64 // and of these, while it was being written
 }
 
-// judge takes one reading. bootNs is CLOCK_BOOTTIME now, startNs when the process began.
+// judge takes one reading. bootNs is CLOCK_BOOTTIME now, startNs when the process began, both by its own clock.
 func (j *contextJudge) judge(p *publication, bootNs, startNs uint64) {
 	const f = ProcessContext
 	if p.headerErr != nil {
@@ -83,7 +80,7 @@ func (j *contextJudge) judge(p *publication, bootNs, startNs uint64) {
 	}
 	signed := t.check(f.rule("signature"), string(p.header[:headerVersion]) == contextSignature, "signature %q", p.header[:headerVersion])
 	current := t.check(f.rule("version"), p.version() == contextVersion, "version %d", p.version())
-	if p.published() == 0 || p.after != p.published() {
+	if p.published() == 0 || p.after != p.header {
 		j.written++
 		return // being written, as it says
 	}

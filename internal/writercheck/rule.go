@@ -20,7 +20,7 @@ type Rule struct {
 	// Advice tells that the specification recommends and does not require it.
 	Advice bool
 	// Moved tells that it is about objects that a garbage collector moves, whose threads go on
-	// while one is stopped: it is broken only if it often is (movedShare).
+	// while one is stopped, or about a register that code of C may use: it is broken only if it often is (movedShare).
 	Moved    bool
 	Title    string // what holds when it holds
 	Document string
@@ -114,7 +114,7 @@ func customLabels(f Format, document string) []Rule {
 		{ID: ruleValuesPresent, Title: "a label with a key has a value that is not NULL", Section: interpretation, Remedy: "set key.buf last when a label is added, and to NULL first when it is removed; an empty value has a buf"},
 		{ID: ruleValues, Title: "a value's bytes can be read", Section: interpretation, Remedy: "free a value after the label is gone (key.buf NULL) or the set is replaced"},
 		{ID: ruleUnique, Advice: true, Title: "a key comes once in a set", Document: ownRules, Section: "Rules for writers", Remedy: "leave out the labels of an outer scope whose keys are set again; of equal keys the first one counts"},
-		{ID: ruleLimits, Advice: true, Title: "a set fits what readers copy: 64 labels, keys of 256 bytes, values of 1024", Document: ownLimits, Section: "Limits", Remedy: "publish fewer or shorter labels; what is cut is marked in samples"},
+		{ID: ruleLimits, Advice: true, Title: "a set fits what readers copy: 64 labels, keys of 256 bytes, values of 1024, and 8,048 bytes in all, 12 of them for each label", Document: ownLimits, Section: "Limits", Remedy: "publish fewer or shorter labels; what is cut is marked in samples"},
 	}
 	for i := range rules {
 		r := &rules[i]

@@ -55,7 +55,7 @@ var nodeJS = [...]Rule{
 
 var goLabels = [...]Rule{
 	{ID: "go_labels/" + ruleFound, Format: Go, Title: "a reader finds the labels of goroutines", Document: documentGo, Section: "releases", Remedy: "Go 1.22 to 1.27, or a build with debug information; without cgo and with symbols where the place of the goroutine is not known"},
-	{ID: "go_labels/" + ruleSet, Format: Go, Title: "the labels of a goroutine can be read whenever a thread is stopped", Document: documentGo, Section: "memory", Remedy: "set labels with runtime/pprof only"},
+	{ID: "go_labels/" + ruleSet, Format: Go, Moved: true, Title: "the labels of a goroutine can be read whenever a thread is stopped", Document: documentGo, Section: "memory", Remedy: "set labels with runtime/pprof only"},
 	{ID: "go_labels/" + ruleSchema, Format: Go, Title: "a process context, if there is one, has the schema go_pprof_labels_v1 and no key map", Document: otep4947, Section: sectionGo, Remedy: "publish go_pprof_labels_v1, or no threadlocal attributes"},
 }
 

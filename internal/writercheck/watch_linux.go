@@ -69,6 +69,7 @@ type watch struct {
 
 	info      *process.Info
 	startNs   uint64
+	clockNs   int64 // by how much its CLOCK_BOOTTIME is ahead of ours
 	files     map[procfs.FileID]*file
 	formats   []Format
 	sources   []record.LabelSource
@@ -104,6 +105,11 @@ func (w *watch) begin(ctx context.Context) error {
 	w.pid, w.info, w.mem = info.PID, info, procfs.Memory{PID: info.PID}
 	w.startNs = stat.StartTicks * uint64(time.Second) / procfs.TicksPerSecond
 	w.startNs -= min(w.startNs, clockSlackNs)
+	if own, err := w.fs.BootTimeOffset(); err == nil {
+		if its, err := w.fs.BootTimeOffsetOf(w.pid); err == nil {
+			w.clockNs = its - own
+		}
+	}
 	w.look(info)
 	return nil
 }
@@ -151,7 +157,7 @@ func (w *watch) readContexts() {
 		p := readPublication(w.mem, w.current)
 		var now unix.Timespec
 		if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) == nil {
-			w.context.judge(p, uint64(now.Nano()), w.startNs)
+			w.context.judge(p, uint64(now.Nano()+w.clockNs), uint64(max(int64(w.startNs)+w.clockNs, 0)))
 		}
 	}
 }

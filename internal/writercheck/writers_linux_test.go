@@ -284,6 +284,17 @@ func TestCopyIsNoWriter(t *testing.T) {
 	require.Positive(t, r.Reads.Published)
 }
 
+// A writer with a clock of its own publishes times of that.
+func TestClockOfAnotherNamespace(t *testing.T) {
+	testutil.Need(t, testutil.TimeNamespaces)
+	for _, offset := range []string{"86400", "-1"} {
+		ids, r := publishing(t, started(t, "unshare", "--time", "--boottime", offset, build{abi: 2}.writer(t)))
+		require.Empty(t, ids, offset)
+		require.Equal(t, Holds, r.Verdict())
+		require.Positive(t, r.Reads.Published)
+	}
+}
+
 // A value is readable if its last byte is, too.
 func TestLastByte(t *testing.T) {
 	mem := &fakemem.Window{Start: 0x1000, Bytes: make([]byte, 64)}

@@ -115,6 +115,7 @@ func (t *telemetry) observe(_ context.Context, o metric.Observer) error {
 	observeSeen(o, b.ReceiverCustomLabelsUserStacks, s.UserStacks[:], a.userStacks[:])
 	observeSeen(o, b.ReceiverCustomLabelsLabelAnomalies, s.Anomalies[:], a.anomalies[:])
 	o.ObserveInt64(b.ReceiverCustomLabelsDroppedProcessEvents, s.DroppedProcessEvents, a.receiver)
+	o.ObserveInt64(b.ReceiverCustomLabelsDroppedContextAnnouncements, s.DroppedAnnouncements, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextErrors, s.ContextErrors, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextProcesses, s.ContextProcesses, a.receiver)
 	o.ObserveInt64(b.ReceiverCustomLabelsProcessContextReads, s.ContextReads, a.receiver)

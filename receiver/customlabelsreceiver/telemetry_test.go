@@ -79,7 +79,7 @@ func TestTelemetryAccounting(t *testing.T) {
 		s.TrackedProcesses = 12
 		s.LabelSourceProcesses = 4
 		cpu.RingBytes = 4096
-		s.DroppedProcessEvents = 1
+		s.DroppedProcessEvents, s.DroppedAnnouncements = 1, 14
 		s.ProcessLoadErrors[pipeline.LoadErrorFile] = 6
 		s.UnwindTables, s.UnwindBytes = 2, 8192
 		s.SymbolProblems[pipeline.SymbolTimedOut] = 3
@@ -132,6 +132,8 @@ func TestTelemetryAccounting(t *testing.T) {
 		[]metricdata.DataPoint[int64]{point(4096, ra, cpu), point(0, rb, cpu)}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsDroppedProcessEvents(t, tt,
 		[]metricdata.DataPoint[int64]{point(1, ra), point(0, rb)}, opt)
+	metadatatest.AssertEqualReceiverCustomLabelsDroppedContextAnnouncements(t, tt,
+		[]metricdata.DataPoint[int64]{point(14, ra), point(0, rb)}, opt)
 	var loadErrors []metricdata.DataPoint[int64]
 	for _, reason := range []string{"process_failed", "file_failed", "no_place", "mappings_cut", "not_published"} {
 		n := map[string]int64{"file_failed": 6}[reason]

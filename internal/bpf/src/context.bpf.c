@@ -17,11 +17,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CONTEXT_NAME 0x5854435f4c45544fULL /* "OTEL_CTX", little endian */
 
 /*
- * Nobody can flood the ring buffer of events: the least time between two of a process,
- * and between two on a CPU, of however many processes.
+ * Nobody can flood the ring buffer of events, and no user can take the place of others: the least time between two
+ * of a process, and how many there may be in a time on a CPU, of one user and of all.
  */
 #define CONTEXT_GAP_NS 10000000ULL
-#define CONTEXT_CPU_GAP_NS 1000000ULL
+#define CONTEXT_WINDOW_NS 1000000ULL
+#define CONTEXT_USER_EVENTS 4
+#define CONTEXT_CPU_EVENTS 16
 #define MAX_PUBLISHERS 1024
 
 struct {
@@ -31,29 +33,50 @@ struct {
 	__type(value, __u64); /* time of the last event */
 } publishers SEC(".maps");
 
+/* The events since a time on a CPU, and whose processes they are about. */
+struct context_window {
+	__u64 since_ns;
+	__u32 count;
+	__u32 uid[CONTEXT_CPU_EVENTS];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64); /* the same, of the CPU */
-} last_context SEC(".maps");
+	__type(value, struct context_window);
+} context_windows SEC(".maps");
 
-/* Whether an event may be sent, which is noted. */
-static __always_inline bool context_event_allowed(const struct task_struct *task)
+/* Whether an event may be sent, which is noted; *first: it is the first of its user in this time. */
+static __always_inline bool context_event_allowed(const struct task_struct *task, bool *first)
 {
-	__u64 now = bpf_ktime_get_ns(), *last, *own;
+	__u32 zero = 0, n, own = 0, uid = current_uid(task);
+	__u64 now = bpf_ktime_get_ns(), *last;
+	struct context_window *window;
 	struct process_id id;
-	__u32 zero = 0;
 
-	last = bpf_map_lookup_elem(&last_context, &zero);
-	if (!last || now - *last < CONTEXT_CPU_GAP_NS)
+	window = bpf_map_lookup_elem(&context_windows, &zero);
+	if (!window)
 		return false;
+	if (now - window->since_ns >= CONTEXT_WINDOW_NS) {
+		window->since_ns = now;
+		window->count = 0;
+	}
+	n = window->count;
+	for (__u32 i = 0; i < CONTEXT_CPU_EVENTS; i++)
+		own += i < n && window->uid[i] == uid;
+	if (n >= CONTEXT_CPU_EVENTS || own >= CONTEXT_USER_EVENTS) {
+		count(COUNTER_CONTEXTS_REFUSED);
+		return false;
+	}
+	window->uid[n] = uid; /* it counts once there is an event */
 	process_identity(task, &id);
-	own = bpf_map_lookup_elem(&publishers, &id);
-	if (own && now - *own < CONTEXT_GAP_NS)
+	last = bpf_map_lookup_elem(&publishers, &id);
+	if (last && now - *last < CONTEXT_GAP_NS)
 		return false;
 	bpf_map_update_elem(&publishers, &id, &now, BPF_ANY);
-	*last = now;
+	window->count = n + 1;
+	*first = !own;
 	return true;
 }
 
@@ -74,6 +97,8 @@ static __always_inline int name_context(const __u64 *ctx, bool atomic)
 		__u64 word;
 	} name;
 	struct process_event ev;
+	__u64 wakeup;
+	bool first;
 	long n;
 
 	if ((__u32)ctx[0] != PR_SET_VMA || ctx[1] != PR_SET_VMA_ANON_NAME)
@@ -82,12 +107,13 @@ static __always_inline int name_context(const __u64 *ctx, bool atomic)
 	/* A name that is not in memory at the moment may be the one. */
 	if (n >= 0 && (n != CONTEXT_NAME_BYTES + 1 || name.word != CONTEXT_NAME))
 		return 0;
-	if (!context_event_allowed(task))
+	if (!context_event_allowed(task, &first))
 		return 0;
 	fill_event(&ev, task, EVENT_CONTEXT_NAMED);
+	wakeup = event_wakeup(!first);
 	if (atomic)
 		bpf_preempt_disable();
-	n = bpf_ringbuf_output(&events, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
+	n = bpf_ringbuf_output(&events, &ev, sizeof(ev), wakeup);
 	if (atomic)
 		bpf_preempt_enable();
 	if (n)

@@ -26,14 +26,19 @@ static __always_inline struct process_event *reserve_event(__u32 path_bytes)
 }
 
 /*
- * Passes an event on. One that can wait does not wake the reader, who comes by itself, unless
+ * An event that can wait does not wake the reader, who comes by itself, unless
  * there are many: to be woken costs more than to take note of dozens of them.
  */
-static __always_inline void submit_event(struct process_event *ev, bool can_wait)
+static __always_inline __u64 event_wakeup(bool can_wait)
 {
 	bool waits = can_wait && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < events_watermark_bytes;
 
-	bpf_ringbuf_submit(ev, waits ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	return waits ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+}
+
+static __always_inline void submit_event(struct process_event *ev, bool can_wait)
+{
+	bpf_ringbuf_submit(ev, event_wakeup(can_wait));
 }
 
 #endif

@@ -94,7 +94,9 @@ enum counter {
 	COUNTER_RUNTIME_CUT = 15,	/* some are not: too many, or not where the native stack leads */
 	COUNTER_RUNTIME_NO_THREAD = 16, /* the runtime does not know the thread, or not for sure */
 	COUNTER_RUNTIME_INVALID = 17,	/* what is in memory makes no sense, or could not be read */
-	COUNTER_MAX = 18,
+	/* not part of the sum */
+	COUNTER_CONTEXTS_REFUSED = 18, /* announcements of process contexts beyond what there may be */
+	COUNTER_MAX = 19,
 };
 
 /* What a thread does, or why it leaves the CPU. */

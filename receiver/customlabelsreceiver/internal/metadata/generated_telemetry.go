@@ -25,48 +25,49 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                       metric.Meter
-	mu                                          sync.Mutex
-	registrations                               []metric.Registration
-	ReceiverCustomLabelsBackgroundCPU           metric.Float64ObservableCounter
-	ReceiverCustomLabelsBackgroundWaiting       metric.Int64ObservableGauge
-	ReceiverCustomLabelsBpfMapUsed              metric.Int64ObservableGauge
-	ReceiverCustomLabelsDroppedProcessEvents    metric.Int64ObservableCounter
-	ReceiverCustomLabelsDroppedSamples          metric.Int64ObservableCounter
-	ReceiverCustomLabelsEmittedSamples          metric.Int64ObservableCounter
-	ReceiverCustomLabelsFilteredSamples         metric.Int64ObservableCounter
-	ReceiverCustomLabelsHanging                 metric.Int64ObservableGauge
-	ReceiverCustomLabelsHits                    metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelAnomalies          metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelBudgetUsed         metric.Float64ObservableGauge
-	ReceiverCustomLabelsLabelReads              metric.Int64ObservableCounter
-	ReceiverCustomLabelsLabelSourceProcesses    metric.Int64ObservableGauge
-	ReceiverCustomLabelsLimitActions            metric.Int64ObservableCounter
-	ReceiverCustomLabelsLimitUsed               metric.Float64ObservableGauge
-	ReceiverCustomLabelsMemoryUsed              metric.Int64ObservableGauge
-	ReceiverCustomLabelsMetricCollections       metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricOverflow          metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricSamples           metric.Int64ObservableCounter
-	ReceiverCustomLabelsMetricSeries            metric.Int64ObservableGauge
-	ReceiverCustomLabelsOverflowSamples         metric.Int64ObservableCounter
-	ReceiverCustomLabelsPendingSamples          metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextErrors    metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessContextProcesses metric.Int64ObservableGauge
-	ReceiverCustomLabelsProcessContextReads     metric.Int64ObservableCounter
-	ReceiverCustomLabelsProcessLoadErrors       metric.Int64ObservableCounter
-	ReceiverCustomLabelsRingBufferUsed          metric.Int64ObservableGauge
-	ReceiverCustomLabelsRuleMatches             metric.Int64ObservableCounter
-	ReceiverCustomLabelsRuntimeResults          metric.Int64ObservableCounter
-	ReceiverCustomLabelsSharedBudgetSamples     metric.Int64ObservableCounter
-	ReceiverCustomLabelsSymbolProblems          metric.Int64ObservableCounter
-	ReceiverCustomLabelsTrackedProcesses        metric.Int64ObservableGauge
-	ReceiverCustomLabelsTypeConflicts           metric.Int64ObservableCounter
-	ReceiverCustomLabelsUnwindFiles             metric.Int64ObservableCounter
-	ReceiverCustomLabelsUnwindTables            metric.Int64ObservableGauge
-	ReceiverCustomLabelsUnwindUsed              metric.Int64ObservableGauge
-	ReceiverCustomLabelsUserDroppedSamples      metric.Int64ObservableCounter
-	ReceiverCustomLabelsUserEntryOverflow       metric.Int64ObservableCounter
-	ReceiverCustomLabelsUserStacks              metric.Int64ObservableCounter
+	meter                                           metric.Meter
+	mu                                              sync.Mutex
+	registrations                                   []metric.Registration
+	ReceiverCustomLabelsBackgroundCPU               metric.Float64ObservableCounter
+	ReceiverCustomLabelsBackgroundWaiting           metric.Int64ObservableGauge
+	ReceiverCustomLabelsBpfMapUsed                  metric.Int64ObservableGauge
+	ReceiverCustomLabelsDroppedContextAnnouncements metric.Int64ObservableCounter
+	ReceiverCustomLabelsDroppedProcessEvents        metric.Int64ObservableCounter
+	ReceiverCustomLabelsDroppedSamples              metric.Int64ObservableCounter
+	ReceiverCustomLabelsEmittedSamples              metric.Int64ObservableCounter
+	ReceiverCustomLabelsFilteredSamples             metric.Int64ObservableCounter
+	ReceiverCustomLabelsHanging                     metric.Int64ObservableGauge
+	ReceiverCustomLabelsHits                        metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelAnomalies              metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelBudgetUsed             metric.Float64ObservableGauge
+	ReceiverCustomLabelsLabelReads                  metric.Int64ObservableCounter
+	ReceiverCustomLabelsLabelSourceProcesses        metric.Int64ObservableGauge
+	ReceiverCustomLabelsLimitActions                metric.Int64ObservableCounter
+	ReceiverCustomLabelsLimitUsed                   metric.Float64ObservableGauge
+	ReceiverCustomLabelsMemoryUsed                  metric.Int64ObservableGauge
+	ReceiverCustomLabelsMetricCollections           metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricOverflow              metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSamples               metric.Int64ObservableCounter
+	ReceiverCustomLabelsMetricSeries                metric.Int64ObservableGauge
+	ReceiverCustomLabelsOverflowSamples             metric.Int64ObservableCounter
+	ReceiverCustomLabelsPendingSamples              metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextErrors        metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessContextProcesses     metric.Int64ObservableGauge
+	ReceiverCustomLabelsProcessContextReads         metric.Int64ObservableCounter
+	ReceiverCustomLabelsProcessLoadErrors           metric.Int64ObservableCounter
+	ReceiverCustomLabelsRingBufferUsed              metric.Int64ObservableGauge
+	ReceiverCustomLabelsRuleMatches                 metric.Int64ObservableCounter
+	ReceiverCustomLabelsRuntimeResults              metric.Int64ObservableCounter
+	ReceiverCustomLabelsSharedBudgetSamples         metric.Int64ObservableCounter
+	ReceiverCustomLabelsSymbolProblems              metric.Int64ObservableCounter
+	ReceiverCustomLabelsTrackedProcesses            metric.Int64ObservableGauge
+	ReceiverCustomLabelsTypeConflicts               metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindFiles                 metric.Int64ObservableCounter
+	ReceiverCustomLabelsUnwindTables                metric.Int64ObservableGauge
+	ReceiverCustomLabelsUnwindUsed                  metric.Int64ObservableGauge
+	ReceiverCustomLabelsUserDroppedSamples          metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserEntryOverflow           metric.Int64ObservableCounter
+	ReceiverCustomLabelsUserStacks                  metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -116,6 +117,21 @@ func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsBpfMapUsedCallback(
 		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsBpfMapUsed, obs: o})
 		return nil
 	}, builder.ReceiverCustomLabelsBpfMapUsed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverCustomLabelsDroppedContextAnnouncementsCallback sets callback for observable ReceiverCustomLabelsDroppedContextAnnouncements metric.
+func (builder *TelemetryBuilder) RegisterReceiverCustomLabelsDroppedContextAnnouncementsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverCustomLabelsDroppedContextAnnouncements, obs: o})
+		return nil
+	}, builder.ReceiverCustomLabelsDroppedContextAnnouncements)
 	if err != nil {
 		return err
 	}
@@ -719,6 +735,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_custom_labels_bpf_map_used",
 		metric.WithDescription("Bytes of kernel memory of all BPF maps, of max_bpf_map_bytes. [Development]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverCustomLabelsDroppedContextAnnouncements, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_custom_labels_dropped_context_announcements",
+		metric.WithDescription("Announcements of process contexts beyond what a user, or a CPU, may make at once; these contexts are found when they are looked for. [Development]"),
+		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsDroppedProcessEvents, err = builder.meter.Int64ObservableCounter(
