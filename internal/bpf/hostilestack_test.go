@@ -98,7 +98,7 @@ func TestKeeperOfFramePointers(t *testing.T) {
 	pid, start := startStacks(t, program, "fp_of_keeper")
 	loadRows(t, s, pid)
 	readUntil(t, s, func(r *Record) bool {
-		if r.PID != pid || r.UserStack != record.OutcomePresent {
+		if r.PID != pid || r.UserStack != record.OutcomePresent || len(r.UserFrames) == 0 { // in its exec
 			return false
 		}
 		require.Less(t, r.UserFrames[0]-start, uint64(stacksBytes))

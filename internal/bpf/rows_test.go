@@ -63,7 +63,7 @@ func TestEndsInSystemCall(t *testing.T) {
 	callers := map[uint64][]uint64{} // by where it is in user space
 	readUntil(t, s, func(r *Record) bool {
 		// An interrupt that waited for the system call to end finds the instruction behind it.
-		if r.PID != pid || len(r.KernelFrames) == 0 || r.UserFrames[0]-start >= stacksBytes || len(r.UserFrames) == 1 {
+		if r.PID != pid || len(r.KernelFrames) == 0 || len(r.UserFrames) < 2 || r.UserFrames[0]-start >= stacksBytes {
 			return false
 		}
 		require.Equal(t, record.OutcomePresent.String(), r.UserStack.String())
