@@ -451,6 +451,11 @@ func TestContextOfProcessThatMapsCode(t *testing.T) {
 	for _, mappings := range []int{0, 3, 6, 9, 100} {
 		f, memory, p := contextFake(t)
 		f.advance(int64(200 * time.Millisecond))
+		for i := 0; mappings > 0 && i < 10_000; i++ { // it was searched for in vain
+			f.advance(ms)
+			f.Sampled(p, f.clock.Load())
+			f.work()
+		}
 		for range mappings {
 			f.advance(int64(100 * time.Millisecond))
 			f.HandleEvent(record.Event{Kind: record.EventMapping, PID: 42})
