@@ -69,7 +69,9 @@ static __always_inline bool context_event_allowed(const struct task_struct *task
 		count(COUNTER_CONTEXTS_REFUSED);
 		return false;
 	}
-	window->uid[n] = uid; /* it counts once there is an event */
+	barrier_var(n);
+	if (n < CONTEXT_CPU_EVENTS)
+		window->uid[n] = uid; /* it counts once there is an event */
 	process_identity(task, &id);
 	last = bpf_map_lookup_elem(&publishers, &id);
 	if (last && now - *last < CONTEXT_GAP_NS)
