@@ -79,9 +79,10 @@
 // Debian's kernels have it on x86-64 from 6.1 on and on aarch64 with 6.12, not with 6.1
 // (fentry came to aarch64 with Linux 6.4); some kernels refuse it although they have it.
 // prctl_set_vma itself is inlined. Without the program nothing is lost but time: the
-// timestamp of a context costs one read of 8 bytes, and sampled processes are looked at. No
-// process can flood the events: one of it in 10 ms, one on a CPU in 1 ms; what is not
-// announced for that is seen by another look 17 ms later.
+// timestamp of a context costs one read of 8 bytes, and sampled processes are looked at. Nobody
+// can flood the events, or take the place of others: one of a process in 10 ms, and in 1 ms on a CPU four of a user,
+// of which the first wakes the reader, and 16 of all. What a process announces within 10 ms is seen by another look
+// 17 ms later; what is beyond the other two is counted, and found when the process is looked at.
 //
 // A record that is being written hides all that is behind it. Only the program at
 // security_task_prctl can be preempted, by kernels that preempt themselves: its event is
