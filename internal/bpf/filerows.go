@@ -132,7 +132,7 @@ func (s *Sampler) SetFileRows(file record.FileKey, id record.TableID, texts []re
 	s.tables.files[file] = append(known, rows)
 	if !slices.Contains(table.files, file) {
 		table.files = append(table.files, file)
-		s.tables.slots[id] = table
+		s.setTable(id, table)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Sampler) RemoveFileRows(file record.FileKey, id record.TableID) error {
 		return fmt.Errorf("remove rows of a file: %w", err)
 	}
 	table.files = slices.Delete(table.files, i, i+1)
-	s.tables.slots[id] = table
+	s.setTable(id, table)
 	return nil
 }
 

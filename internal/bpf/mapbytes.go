@@ -173,9 +173,9 @@ func (k *kernel) offCPUBytes(ringBytes int, cpus CPUs) (int, error) {
 // and the unwind tables included. Kernels before 6.4 do not tell what maps that grow take;
 // there it is what they may take.
 func (s *Sampler) MapBytes() int {
-	s.tablesMu.Lock()
+	s.slotsMu.Lock()
 	sum := s.fixedBytes + s.tables.bytes
-	s.tablesMu.Unlock()
+	s.slotsMu.Unlock()
 	for _, m := range []*ebpf.Map{s.objs.Processes, s.objs.LabelSources, s.objs.UnwindMappings} {
 		sum += memlock(m)
 	}

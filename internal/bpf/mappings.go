@@ -42,8 +42,8 @@ func (s *Sampler) SetUnwindMappings(id record.ProcessID, mappings []record.Unwin
 
 func (s *Sampler) chunk(list uint64, mappings []record.UnwindMapping) *record.UnwindChunk {
 	c := &record.UnwindChunk{List: list}
-	s.tablesMu.Lock()
-	defer s.tablesMu.Unlock()
+	s.slotsMu.Lock()
+	defer s.slotsMu.Unlock()
 	for i := range min(len(mappings), record.UnwindChunkMappings) {
 		c.Mappings[i] = mappings[i]
 		c.Mappings[i].Slot = noSlot

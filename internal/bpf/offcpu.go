@@ -114,8 +114,8 @@ func (s *Sampler) OffCPU(config OffCPUConfig) (*OffCPU, error) {
 	if o.ring, err = newRing(o.objs.Samples, int(mark), s.config.readDelay(), s.config.readDelay()); err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring buffer of switches: %w", err), o.Close())
 	}
-	s.tablesMu.Lock()
-	defer s.tablesMu.Unlock()
+	s.slotsMu.Lock()
+	defer s.slotsMu.Unlock()
 	s.fixedBytes += mapsBytes(spec, s.cpus.Possible, shared)
 	return o, nil
 }

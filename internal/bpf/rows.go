@@ -23,7 +23,7 @@ const (
 
 func pagesOf(n, each int) int { return (n + each - 1) / each }
 
-// tables are the slots of unwind_tables, and what is in file_rows. Guarded by Sampler.tablesMu.
+// tables are the slots of unwind_tables, and what is in file_rows. Guarded by Sampler.tablesMu, and see slotsMu.
 type tables struct {
 	next  record.TableID
 	slots map[record.TableID]loadedTable
@@ -56,9 +56,24 @@ func (s *Sampler) AddUnwindTable(t *record.UnwindTable) (record.TableID, error) 
 		return 0, fmt.Errorf("add unwind table: %w", err)
 	}
 	s.tables.next = id
-	s.tables.slots[id] = loadedTable{slot: slot, m: m, bytes: t.KernelBytes(), blocks: t.Blocks()}
-	s.tables.bytes += t.KernelBytes()
+	s.setTable(id, loadedTable{slot: slot, m: m, bytes: t.KernelBytes(), blocks: t.Blocks()})
 	return id, nil
+}
+
+// setTable notes what is known of a table, in place of what was. tablesMu is held.
+func (s *Sampler) setTable(id record.TableID, table loadedTable) {
+	s.slotsMu.Lock()
+	defer s.slotsMu.Unlock()
+	s.tables.bytes += table.bytes - s.tables.slots[id].bytes
+	s.tables.slots[id] = table
+}
+
+// unsetTable forgets a table. tablesMu is held.
+func (s *Sampler) unsetTable(id record.TableID) {
+	s.slotsMu.Lock()
+	defer s.slotsMu.Unlock()
+	s.tables.bytes -= s.tables.slots[id].bytes
+	delete(s.tables.slots, id)
 }
 
 func (t *tables) take() (slot uint32, ok bool) {
@@ -166,8 +181,7 @@ func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 	if err := s.objs.UnwindTables.Delete(table.slot); err != nil {
 		return fmt.Errorf("remove unwind table: %w", err)
 	}
-	delete(s.tables.slots, id)
-	s.tables.bytes -= table.bytes
+	s.unsetTable(id)
 	s.tables.free = append(s.tables.free, table.slot)
 	return table.m.Close()
 }

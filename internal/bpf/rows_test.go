@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -156,6 +157,24 @@ func TestRowsReleased(t *testing.T) {
 	require.NoError(t, s.ForgetMappings(id), "twice")
 	chunks, lists := count()
 	require.Zero(t, chunks+lists)
+}
+
+// Processes are told of, and so is what maps take, while the kernel waits for its programs because a table comes or goes.
+func TestTablesAreWaitedFor(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 19, RingBufferBytes: 1 << 20})
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		s.MapBytes()
+		done <- s.SetUnwindMappings(record.ProcessID{TGID: 1, StartNs: 2, ExecID: 3}, make([]record.UnwindMapping, 1), 0)
+	}()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		require.Fail(t, "they wait as well")
+	}
 }
 
 // What is counted for a table is no less than what the kernel says, and not twice as much.

@@ -40,10 +40,13 @@ type Sampler struct {
 	eventRaw []byte
 	cpus     CPUs
 
+	// tablesMu is held while tables come and go, for as long as the kernel waits for its programs: by no one who holds
+	// another lock.
 	tablesMu sync.Mutex
 	tables   tables
-	// fixedBytes of maps that do not grow; guarded by tablesMu.
-	fixedBytes int
+	// slotsMu is held for moments. It guards tables.slots and tables.bytes, which change under both locks, and fixedBytes.
+	slotsMu    sync.Mutex
+	fixedBytes int // of maps that do not grow
 
 	namedMu sync.Mutex // what is asked of NameFile
 

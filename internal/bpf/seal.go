@@ -24,7 +24,7 @@ func sealSources[K record.ProcessID | record.FileKey](key *K, l *record.LabelSou
 }
 
 func sealRuntime(id *record.ProcessID, r *record.RuntimeProcess) {
-	r.Seal = mix(seal(0, wordsOf(id)), uint64(r.Kind))
+	r.Seal = record.Mix(seal(0, wordsOf(id)), uint64(r.Kind))
 	switch r.Kind {
 	case record.RuntimeCPython:
 		r.Seal = seal(r.Seal, wordsOf(&r.Python))
@@ -40,14 +40,9 @@ func sealRows(file *record.FileKey, r *record.KnownRows) {
 	r.Seal = seal(seal(0, wordsOf(file)), words[:len(words)-1])
 }
 
-func mix(hash, word uint64) uint64 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15
-	return hash ^ hash>>32
-}
-
 func seal(hash uint64, words []uint64) uint64 {
 	for _, w := range words {
-		hash = mix(hash, w)
+		hash = record.Mix(hash, w)
 	}
 	return hash
 }

@@ -40,7 +40,6 @@ type Stats struct {
 	Functions int // that were reached from what is known
 	Wrong     int // of these that do not return as functions do
 	Silent    int // of these that never return, or go on where a register leads to that they have to keep
-	Tried     int // that were found by trying
 }
 
 // Rows follows code and returns a row for each part of it in which the caller of a frame is
@@ -103,7 +102,6 @@ func (f *flows) rounds() (stats Stats, sane bool) {
 		if f.steps <= 0 {
 			return stats, sane
 		}
-		stats.Tried = len(f.functions) - known
 		for _, fn := range f.functions[known:] {
 			f.addStart(fn.start)
 		}

@@ -45,7 +45,6 @@ type x86 struct {
 	op    byte
 	imm   int64
 
-	modrm    bool
 	reg      int // of ModRM, or its extension of the opcode
 	rm       int // noReg: memory
 	base     int // noReg: none, or there is an index
@@ -211,7 +210,6 @@ func (x *x86) parseModRM(code []byte, at int) (next int, ok bool) {
 	}
 	b := code[at]
 	at++
-	x.modrm = true
 	mod, rm := b>>6, int(b&7)
 	x.reg = int(b>>3&7) | int(x.rex&4)<<1
 	if mod == 3 {

@@ -74,6 +74,22 @@ func TestAcceptedInParts(t *testing.T) {
 	}
 }
 
+// A request that is always refused keeps its series, and no others, when their processes have ended.
+func TestRefusedKeepsItsOwn(t *testing.T) {
+	o := testOptions()
+	o.MaxRequestBytes = 1 // each series comes alone
+	s := New(o)
+	add(s, Batch{}, &fakeProcesses{}, hits{process: 1}, hits{process: 2})
+	c := s.Collect(second, noneAlive)
+	require.Len(t, c.Metrics, 2)
+	s.DeliveredPart(0)
+	later := second + 2*uint64(o.Expiry)
+	require.Equal(t, 1, len(s.Collect(later, noneAlive).Metrics))
+	require.Equal(t, 1, len(s.Collect(2*later, noneAlive).Metrics))
+	s.Delivered()
+	require.Empty(t, s.Collect(3*later, noneAlive).Metrics)
+}
+
 // BenchmarkCollect is the cost of a series each interval.
 func BenchmarkCollect(b *testing.B) {
 	o := testOptions()

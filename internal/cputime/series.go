@@ -45,7 +45,16 @@ type resource struct {
 	left     bool   // the last process that had it has another one now
 	series   map[seriesKey]*series
 	last     uint64 // end of the last batch, Unix ns
-	since    uint64 // number of the collection that has the last sample
+}
+
+// accepted reports whether all that was summed up was accepted.
+func (r *resource) accepted() bool {
+	for _, se := range r.series {
+		if se.accepted != se.ns {
+			return false
+		}
+	}
+	return true
 }
 
 // seriesKey is what tells the series of a resource apart.

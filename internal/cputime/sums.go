@@ -114,7 +114,7 @@ func (s *Sums) Add(b *profile.Builder, batch Batch, r Resolver) Result {
 		} else {
 			to.add(uint64(max(t.OffCPUNs, 0)))
 		}
-		to.of.last, to.of.since = max(to.of.last, batch.EndUnixNano), s.collections+1
+		to.of.last = max(to.of.last, batch.EndUnixNano)
 		result.Counted += t.Samples
 		switch to.lost {
 		case lostLabels:
@@ -262,7 +262,7 @@ func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	went := false
 	for _, of := range s.resources {
 		of.last = min(of.last, now) // the clock may have been ahead
-		if of.owners == 0 && of.since <= s.delivered && (of.left || now-of.last >= uint64(s.opts.Expiry)) {
+		if of.owners == 0 && of.accepted() && (of.left || now-of.last >= uint64(s.opts.Expiry)) {
 			s.forget(of)
 			went = true
 		}

@@ -114,7 +114,7 @@ func (p *process) readCode(mem langruntime.Memory, object uint64) (code, error) 
 	for _, w := range [...]uint64{
 		word(b, int(p.headerBytes())), uint64(uint32(c.firstLine)), c.name, c.file, c.table, c.nameLength,
 	} {
-		hash = mix(hash, w)
+		hash = record.Mix(hash, w)
 	}
 	n := c.nameLength * state.charBytes()
 	hash, err := hashText(mem, hash, text, min(n, record.PythonNameBytes))
@@ -132,13 +132,7 @@ func hashText(mem langruntime.Memory, hash, text, n uint64) (uint64, error) {
 		return 0, err
 	}
 	for at := 0; at < len(b); at += 8 {
-		hash = mix(hash, word(b[:], at))
+		hash = record.Mix(hash, word(b[:], at))
 	}
 	return hash, nil
-}
-
-// mix is that of seal.bpf.h.
-func mix(hash, word uint64) uint64 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15
-	return hash ^ hash>>32
 }

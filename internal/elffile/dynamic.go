@@ -26,8 +26,10 @@ type dynamic struct {
 	jmprel, pltrelsz  uint64
 	pltrel            uint64
 	flags1            uint64
-	needed            bool   // there are DT_NEEDED
-	debug             uint64 // address of the value of DT_DEBUG
+	needed            []uint64 // names in strtab, at most maxLibraries
+	soname            uint64   // likewise
+	named             bool     // there is a soname
+	debug             uint64   // address of the value of DT_DEBUG
 }
 
 // dyn parses the dynamic section at the first call. A file without one yields
@@ -58,7 +60,11 @@ func (f *File) dyn() (*dynamic, error) {
 func (d *dynamic) set(tag elf.DynTag, val uint64) {
 	switch tag {
 	case elf.DT_NEEDED:
-		d.needed = true
+		if len(d.needed) < maxLibraries {
+			d.needed = append(d.needed, val)
+		}
+	case elf.DT_SONAME:
+		d.soname, d.named = val, true
 	case elf.DT_GNU_HASH:
 		d.gnuHash = val
 	case elf.DT_HASH:
@@ -91,7 +97,7 @@ func (d *dynamic) set(tag elf.DynTag, val uint64) {
 // NeedsLibraries reports whether the dynamic loader loads libraries for the file.
 func (f *File) NeedsLibraries() (bool, error) {
 	d, err := f.dyn()
-	return err == nil && d.needed, err
+	return err == nil && len(d.needed) > 0, err
 }
 
 // DebugAddress returns the virtual address of the word in which the dynamic

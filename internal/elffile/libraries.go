@@ -1,10 +1,6 @@
 package elffile
 
-import (
-	"debug/elf"
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 const (
 	// maxLibraries bounds the libraries that are returned of one file.
@@ -18,31 +14,15 @@ const (
 // without a dynamic section has neither.
 func (f *File) Libraries() (soname string, needed []string, err error) {
 	d, err := f.dyn()
-	s, ok := f.segment(elf.PT_DYNAMIC)
-	if err != nil || !ok || d.strtab == 0 {
+	if err != nil || d.strtab == 0 {
 		return "", nil, err
 	}
-	var own []uint64 // offsets in DT_STRTAB
-	var others []uint64
-	err = f.each(s.Offset, dynamicBytes, min(s.Filesz/dynamicBytes, maxDynamicEntries), func(_ uint64, b []byte) bool {
-		tag, val := elf.DynTag(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
-		switch {
-		case tag == elf.DT_SONAME:
-			own = append(own[:0], val)
-		case tag == elf.DT_NEEDED && len(others) < maxLibraries:
-			others = append(others, val)
-		}
-		return tag != elf.DT_NULL
-	})
-	if err != nil {
-		return "", nil, fmt.Errorf("read dynamic section: %w", err)
-	}
-	for _, off := range own {
-		if soname, err = f.libraryName(d, off); err != nil {
+	if d.named {
+		if soname, err = f.libraryName(d, d.soname); err != nil {
 			return "", nil, err
 		}
 	}
-	for _, off := range others {
+	for _, off := range d.needed {
 		name, err := f.libraryName(d, off)
 		if err != nil {
 			return "", nil, err

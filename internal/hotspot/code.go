@@ -63,12 +63,12 @@ func (p *process) blob(r *reader, addr uint64) *blob {
 	b := &blob{addr: addr}
 	p.readBlob(r, b)
 	b.name = blobNameAt(r, b.word(p.blobName))
-	hash := mix(addr, b.word(p.blobName))
+	hash := record.Mix(addr, b.word(p.blobName))
 	if b.nmethod() {
-		hash = mix(hash, b.half(p.compileID))
-		hash = mix(hash, b.word(p.method))
+		hash = record.Mix(hash, b.half(p.compileID))
+		hash = record.Mix(hash, b.word(p.method))
 	} else {
-		hash = mix(hash, b.half(p.blobSize))
+		hash = record.Mix(hash, b.half(p.blobSize))
 	}
 	b.cookie = uint32(hash >> 32)
 	return b

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Bounds of what is read of one method.
@@ -39,11 +40,11 @@ func (p *process) head(r *reader, method uint64) methodHead {
 	indices := uint64(h.codeSize) | uint64(h.name)<<16 | uint64(short(b, p.signatureIndex))<<32 | uint64(short(b, p.idnum))<<48
 	klass := r.word(h.constants + uint64(p.poolHolder))
 	h.holder = r.word(klass + uint64(p.klassName))
-	hash := mix(method, h.constMethod)
-	hash = mix(hash, h.constants)
-	hash = mix(hash, indices)
-	hash = mix(hash, h.holder)
-	hash = mix(hash, r.word(h.holder)&^0xffff) // but for the number of references
+	hash := record.Mix(method, h.constMethod)
+	hash = record.Mix(hash, h.constants)
+	hash = record.Mix(hash, indices)
+	hash = record.Mix(hash, h.holder)
+	hash = record.Mix(hash, r.word(h.holder)&^0xffff) // but for the number of references
 	h.cookie = uint32(hash >> 32)
 	return h
 }

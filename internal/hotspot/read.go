@@ -64,9 +64,3 @@ func word(b []byte, at int) uint64  { return binary.LittleEndian.Uint64(b[at:]) 
 func half(b []byte, at int) uint32  { return binary.LittleEndian.Uint32(b[at:]) }
 func short(b []byte, at int) uint16 { return binary.LittleEndian.Uint16(b[at:]) }
 func signed(b []byte, at int) int   { return int(int32(half(b, at))) }
-
-// mix is that of seal.bpf.h.
-func mix(hash, word uint64) uint64 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15
-	return hash ^ hash>>32
-}

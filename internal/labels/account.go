@@ -1,5 +1,7 @@
 package labels
 
+import "slices"
+
 // maxViews of a user, by executable, are looked up rather than made at each sample.
 const maxViews = 256
 
@@ -135,17 +137,14 @@ func (a *account) remember(keys *KeyMap, rules *ruleSet, escaped uint32, section
 
 // cap leaves out labels of keys that have as many values as a rule allows.
 func (a *account) cap(d *decoder, bytes int) {
-	kept := d.entries[:0]
-	for _, e := range d.entries {
-		if e.limit > 0 && !a.capAllows(&e, bytes) {
-			d.cut = true
-			d.out.Counts[AnomalyCappedValue]++
-			continue
+	d.entries = slices.DeleteFunc(d.entries, func(e entry) bool {
+		if e.limit <= 0 || a.capAllows(&e, bytes) {
+			return false
 		}
-		kept = append(kept, e)
-	}
-	clear(d.entries[len(kept):])
-	d.entries = kept
+		d.cut = true
+		d.out.Counts[AnomalyCappedValue]++
+		return true
+	})
 }
 
 func (a *account) capAllows(e *entry, bytes int) bool {

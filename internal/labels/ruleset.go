@@ -90,16 +90,9 @@ func (d *decoder) settleNames() {
 		}
 		return -1
 	})
-	kept := d.entries[:0]
-	for _, e := range d.entries {
-		if len(kept) > 0 && bytes.Equal(e.key, kept[len(kept)-1].key) {
-			d.out.Counts[AnomalyRenameConflict]++
-			continue
-		}
-		kept = append(kept, e)
-	}
-	clear(d.entries[len(kept):])
-	d.entries = kept
+	all := len(d.entries)
+	d.entries = slices.CompactFunc(d.entries, func(a, b entry) bool { return bytes.Equal(a.key, b.key) })
+	d.out.Counts[AnomalyRenameConflict] += uint32(all - len(d.entries))
 }
 
 // hash is the same for the same key, value and salt.

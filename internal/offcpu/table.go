@@ -29,6 +29,9 @@ type entry struct {
 // entryBytes is the memory of an entry besides its record, with its place in the map.
 const entryBytes = 128
 
+// maxSpare is how many times its size a record may take.
+const maxSpare = 2
+
 // freeRecordBytes is the largest memory of a record that is kept for the next one.
 const freeRecordBytes = 4096
 
@@ -45,6 +48,9 @@ func (t *Table) Leave(uid, thread uint32, leftNs uint64, record []byte) {
 		t.counts.ReturnLost++
 	}
 	e := t.take()
+	if cap(e.record) > maxSpare*len(record) {
+		e.record = nil // it would count as this one's
+	}
 	*e = entry{thread: thread, leftNs: leftNs, record: append(e.record[:0], record...)}
 	t.entries[thread] = e
 	t.users.link(uid, e)
@@ -67,13 +73,24 @@ func (t *Table) take() *entry {
 // little does not pay for another who has taken the room.
 func (t *Table) makeRoom() {
 	for t.Bytes() > t.maxBytes && t.free != nil {
-		t.bytes -= t.free.size()
-		t.free = t.free.next
+		t.forgetFree()
 	}
 	for t.Bytes() > t.maxBytes {
 		t.drop(t.users.order[0].first)
 		t.counts.Evicted++
 	}
+}
+
+// ForgetFree gives up what is kept to be used again.
+func (t *Table) ForgetFree() {
+	for t.free != nil {
+		t.forgetFree()
+	}
+}
+
+func (t *Table) forgetFree() {
+	t.bytes -= t.free.size()
+	t.free = t.free.next
 }
 
 // Return takes out the record of the thread that left at that time, valid

@@ -173,6 +173,35 @@ func TestModel(t *testing.T) {
 	require.NotZero(t, c.ReturnLost)
 }
 
+// A record does not take the memory of a larger one that was there before.
+func TestRecordsOfSizes(t *testing.T) {
+	const small, threads = 400, 100
+	table := NewTable(1 << 20)
+	for thread := range uint32(threads) {
+		table.Leave(20, threads, 1, make([]byte, freeRecordBytes))
+		_, ok := table.Return(threads, 1)
+		require.True(t, ok)
+		table.Leave(10, thread, 1, make([]byte, small))
+	}
+	require.LessOrEqual(t, table.UserBytes(10), threads*(entryBytes+maxSpare*small))
+}
+
+// What is kept to be used again can be given up.
+func TestForgetFree(t *testing.T) {
+	table := NewTable(1 << 20)
+	for thread := range uint32(10) {
+		table.Leave(10, thread, 1, make([]byte, 100))
+	}
+	for thread := range uint32(9) {
+		table.Return(thread, 1)
+	}
+	require.Greater(t, table.Bytes(), 10*100)
+	table.ForgetFree()
+	require.Less(t, table.Bytes(), 2*(entryBytes+100)+userBytes)
+	_, ok := table.Return(9, 1)
+	require.True(t, ok)
+}
+
 // Threads that come and go cost no memory.
 func TestNoAllocations(t *testing.T) {
 	table := NewTable(1 << 20)

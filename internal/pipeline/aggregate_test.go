@@ -370,7 +370,12 @@ func TestHandOverAt(t *testing.T) {
 	handsOver := func(now uint64) bool {
 		before := d.batch
 		d.handOverAt(now)
-		return d.batch != before
+		if d.batch == before {
+			return false
+		}
+		require.Equal(t, now, before.endMono)
+		require.Equal(t, now, d.batch.startMono, "whatever the time is")
+		return true
 	}
 	require.False(t, handsOver(first-1))
 	require.True(t, handsOver(first+uint64(interval/10)))

@@ -3,6 +3,8 @@
 package pipeline
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,10 +26,11 @@ type batch struct {
 	bytes       int                   // of all users
 	held        int                   // of all users, with what their builders have kept of batches before
 	weight      weight                // of held
-	startMono   uint64                // CLOCK_MONOTONIC
-	endMono     uint64                // when it was handed over
+	startMono   uint64                // where its interval begins and ends, CLOCK_MONOTONIC
+	endMono     uint64                // 0: when it is handed over
 	clockOffset uint64                // from CLOCK_MONOTONIC to Unix time
-	began       time.Time             // at startMono, on Go's clocks
+	clockMono   uint64                // when that was read
+	began       time.Time             // the same, on Go's clocks
 	labels      int                   // bytes of label sets that their cache has let go of
 	early       bool                  // one user's, before the interval has passed
 	splits      map[uint32]uint64     // when users have handed over early, CLOCK_MONOTONIC
@@ -50,7 +53,7 @@ const maxClockError = 100 * time.Millisecond
 // clockSet reports whether Unix time has gone ahead or back since the batch began, other than by the time
 // that has passed: somebody has set it, or the machine was suspended, in which CLOCK_MONOTONIC stops.
 func (b *batch) clockSet(now time.Time) bool {
-	expected := time.Unix(0, int64(b.startMono+b.clockOffset)).Add(now.Sub(b.began))
+	expected := time.Unix(0, int64(b.clockMono+b.clockOffset)).Add(now.Sub(b.began))
 	ahead := now.Round(0).Sub(expected) // Round: by Unix time
 	return ahead.Abs() > maxClockError
 }
@@ -154,12 +157,7 @@ func (b *batch) split() *batch {
 
 // byUID returns them in the order of the uids.
 func (b *batch) byUID() []*userBatch {
-	list := make([]*userBatch, 0, len(b.users))
-	for _, p := range b.users {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b *userBatch) int { return int(int64(a.uid) - int64(b.uid)) })
-	return list
+	return slices.SortedFunc(maps.Values(b.users), func(a, b *userBatch) int { return cmp.Compare(a.uid, b.uid) })
 }
 
 // pool keeps emptied ones to be used again, mostly by the same user, whose stacks

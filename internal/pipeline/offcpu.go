@@ -52,9 +52,11 @@ func (r *offCPUReader) take(to *aggregator) (uint64, error) {
 	}
 	if !sw.Back {
 		r.leave(to)
+		to.offCPUBytes = r.threads.Bytes()
 		return sw.LeftNs, nil
 	}
 	raw, ok := r.threads.Return(sw.Thread, sw.LeftNs)
+	to.offCPUBytes = r.threads.Bytes()
 	if !ok {
 		return sw.BackNs, nil // it was given up, and counted as that
 	}
@@ -80,6 +82,10 @@ func weighted(ns uint64, weight float64) int64 {
 
 func (r *offCPUReader) leave(to *aggregator) {
 	rec, sw := &r.rec, &r.sw
+	pressure := to.memory.Pressure()
+	if pressure >= budget.Tight {
+		r.threads.ForgetFree()
+	}
 	if rec.Parse(sw.Raw) != nil {
 		to.stream.drop(DropMalformed, 1)
 		return
@@ -90,7 +96,7 @@ func (r *offCPUReader) leave(to *aggregator) {
 	if to.filtered(proc) {
 		return // what comes back is not known then
 	}
-	if to.memory.Pressure() == budget.Full && !r.spares(to, rec.UID) {
+	if pressure == budget.Full && !r.spares(to, rec.UID) {
 		to.stream.drop(DropNoMemory, 1)
 		return
 	}
@@ -99,7 +105,6 @@ func (r *offCPUReader) leave(to *aggregator) {
 	lost := r.threads.Counts()
 	to.stream.dropped[DropEvicted].Store(int64(lost.Evicted))
 	to.stream.dropped[DropReturnLost].Store(int64(lost.ReturnLost))
-	to.offCPUBytes = r.threads.Bytes()
 }
 
 // spares reports whether a user has so little in the batch, and of threads that are off the CPU,

@@ -60,6 +60,12 @@ func TestLeaveWithoutMemory(t *testing.T) {
 	leave(30)
 	require.Equal(t, 101, r.threads.Len())
 	require.EqualValues(t, 2, d.stream.dropped[DropNoMemory].Load())
+
+	before := r.threads.Bytes()
+	_, ok := r.threads.Return(r.sw.Thread, r.sw.LeftNs)
+	require.True(t, ok)
+	leave(10)
+	require.Less(t, r.threads.Bytes(), before, "what was to be used again gives way")
 }
 
 // A user with many threads that wait takes no other's.

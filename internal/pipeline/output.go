@@ -62,8 +62,8 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 // newBatch returns an empty batch that begins now.
 func (o *output) newBatch(s *stream) *batch {
 	b := &batch{stream: s, users: map[uint32]*userBatch{}}
-	b.clockOffset, b.startMono = clockOffset()
-	b.began = time.Now()
+	b.clockOffset, b.clockMono = clockOffset()
+	b.began, b.startMono = time.Now(), b.clockMono
 	return b
 }
 
@@ -84,7 +84,9 @@ const earlyShare = 2
 
 // enqueue passes a batch on or drops it; it never waits. Only one goroutine does this for a stream.
 func (o *output) enqueue(b *batch) {
-	b.endMono = monotonicNow()
+	if b.endMono == 0 {
+		b.endMono = monotonicNow()
+	}
 	if !b.early {
 		select {
 		case o.read <- struct{}{}:

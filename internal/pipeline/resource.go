@@ -37,9 +37,7 @@ func decided(key string) bool {
 // beyond the table's bound.
 func putProcess(attrs pcommon.Map, info *process.Info) {
 	putResource(attrs, info.Environment)
-	if info.Context != nil {
-		putResource(attrs, info.Context.Resource)
-	}
+	putResource(attrs, info.Resource)
 	// What the kernel says of the process has the last word: a program cannot
 	// pass for another one.
 	if info.PID != 0 {

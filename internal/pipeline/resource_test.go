@@ -10,7 +10,6 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/customlabels/otelcol-customlabels/internal/process"
-	"github.com/customlabels/otelcol-customlabels/internal/processctx"
 )
 
 func TestPutResource(t *testing.T) {
@@ -61,7 +60,7 @@ func TestResourceDecided(t *testing.T) {
 	)
 	others := []string{"process.runtime.version", "process.ownership", "process.commander", "user.id", "container.name"}
 	for name, info := range map[string]*process.Info{
-		"context":     {Context: &processctx.Context{Resource: append(of(others...), decided...)}},
+		"context":     {Resource: append(of(others...), decided...)},
 		"environment": {Environment: append(of(others...), decided...)},
 	} {
 		attrs := pcommon.NewMap()
@@ -83,7 +82,7 @@ func TestResourceOfProcess(t *testing.T) {
 	info := &process.Info{
 		PID: 7, Name: "x", Path: "/bin/x", UID: 10, ContainerID: "c",
 		Environment: []*commonpb.KeyValue{text("service.name", "environment"), text("container.id", "other")},
-		Context:     &processctx.Context{Resource: []*commonpb.KeyValue{text("service.name", "context"), text("process.real_user.id", "0")}},
+		Resource:    []*commonpb.KeyValue{text("service.name", "context"), text("process.real_user.id", "0")},
 	}
 	attrs := pcommon.NewMap()
 	putProcess(attrs, info)
@@ -100,8 +99,8 @@ func TestResourceOfProcess(t *testing.T) {
 
 // TestUnknownService: a process that names no service has one by its executable's name.
 func TestUnknownService(t *testing.T) {
-	named := func(v *commonpb.AnyValue) *processctx.Context {
-		return &processctx.Context{Resource: []*commonpb.KeyValue{{Key: "service.name", Value: v}}}
+	named := func(v *commonpb.AnyValue) []*commonpb.KeyValue {
+		return []*commonpb.KeyValue{{Key: "service.name", Value: v}}
 	}
 	for name, tc := range map[string]struct {
 		info *process.Info
@@ -110,9 +109,9 @@ func TestUnknownService(t *testing.T) {
 		"by its executable":   {&process.Info{Name: "bash"}, "unknown_service:bash"},
 		"nothing known":       {&process.Info{}, "unknown_service"},
 		"the kernel's":        {&process.Info{Name: "kworker/0:1-events", KernelThread: true}, "unknown_service:kernel"},
-		"its own":             {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}})}, "shop"},
-		"an empty one":        {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{}})}, "unknown_service:bash"},
-		"one that is no text": {&process.Info{Name: "bash", Context: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 7}})}, "unknown_service:bash"},
+		"its own":             {&process.Info{Name: "bash", Resource: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}})}, "shop"},
+		"an empty one":        {&process.Info{Name: "bash", Resource: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{}})}, "unknown_service:bash"},
+		"one that is no text": {&process.Info{Name: "bash", Resource: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 7}})}, "unknown_service:bash"},
 	} {
 		attrs := pcommon.NewMap()
 		putProcess(attrs, tc.info)

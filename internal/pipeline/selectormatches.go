@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
@@ -23,7 +24,7 @@ func newSelectorMatches(s *targets.Selection) *selectorMatches {
 	for i := range s.Exclude {
 		m.names = append(m.names, fmt.Sprintf("exclude[%d]", i))
 	}
-	m.selectors = append(append(m.selectors, s.Include...), s.Exclude...)
+	m.selectors = slices.Concat(s.Include, s.Exclude)
 	m.matched = make([]atomic.Bool, len(m.selectors))
 	m.left.Store(int32(len(m.selectors)))
 	return m

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
@@ -41,7 +42,10 @@ type contextState struct {
 	addr    uint64 // of its mapping; 0: none
 	context *processctx.Context
 	err     error // why there is none
-	names   []string
+	// resource is what was published last: a process that takes its context back, as SDKs do when they shut down, is
+	// still the same service.
+	resource []*commonpb.KeyValue
+	names    []string
 	// takenBack is the memory of those of the names that the process does not publish any more.
 	takenBack int
 	// seen is a hash of each name, also of those that are not kept, or refusedName. It stays without a
@@ -62,7 +66,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		s.addr = 0 // as if it was new
 	}
 	if len(mappings) == 0 {
-		*s = contextState{seen: s.seen, gap: s.gap, logged: s.logged} // not published, or taken back
+		*s = contextState{resource: s.resource, seen: s.seen, gap: s.gap, logged: s.logged} // not published, or taken back
 		return false
 	}
 	var none error // why the first is no context
@@ -85,7 +89,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		}
 		r.counts.contextReads.Add(1)
 		r.counts.contextErrors.Add(uint64(c.LeftOut))
-		s.addr, s.context, s.err, s.reduced = addr, c, nil, false
+		s.addr, s.context, s.resource, s.err, s.reduced = addr, c, c.Resource, nil, false
 		if s.keys == nil {
 			s.sinceNs = r.publishedNs(c)
 		}
@@ -103,7 +107,7 @@ func (r *reader) contextFailed(s *contextState, pid int, addr uint64, err error)
 	if !s.logged {
 		r.log.Info("A process context cannot be read.", zap.Int("pid", pid), zap.Error(err))
 	}
-	*s = contextState{addr: addr, err: err, seen: s.seen, gap: s.gap, logged: true}
+	*s = contextState{addr: addr, err: err, resource: s.resource, seen: s.seen, gap: s.gap, logged: true}
 }
 
 func (s *contextState) unchanged(mem tlsresolve.Memory) bool {
@@ -159,12 +163,23 @@ func (r *reader) countConflicts(pid, conflicts int) {
 
 // reduce keeps some of the names only, and of the others what they were, and reports whether that is news.
 func (s *contextState) reduce() bool {
-	if s.context == nil || s.reduced || s.context.Bytes()+s.takenBack <= maxReducedNames {
+	if s.reduced || s.bytes() <= maxReducedNames {
 		return false
 	}
-	s.context, s.names, s.reduced = s.context.Reduced(maxReducedNames), nil, true
-	s.setNames(s.context.Keys)
+	s.resource = nil
+	if s.context != nil {
+		s.context, s.names, s.reduced = s.context.Reduced(maxReducedNames), nil, true
+		s.setNames(s.context.Keys)
+	}
 	return true
+}
+
+// bytes estimates the memory of what is kept of the context.
+func (s *contextState) bytes() int {
+	if s.context == nil {
+		return processctx.ResourceBytes(s.resource)
+	}
+	return s.context.Bytes() + s.takenBack
 }
 
 // publishedNs returns when a context was published, by CLOCK_MONOTONIC. It is not
@@ -216,6 +231,7 @@ func (i *Info) setContext(s *contextState) (changed bool) {
 	}
 	changed = i.Context != s.context || i.ContextErr != text
 	i.Context, i.ContextErr, i.keys, i.keysSinceNs = s.context, text, s.keys, s.sinceNs
+	i.Resource = s.resource
 	i.keysSeen, i.keysTakenBack = len(s.seen), s.takenBack
 	return changed
 }

@@ -54,7 +54,9 @@ func (m contextMemory) publish(t *testing.T, publishedNs int64, schema string, n
 	for _, name := range names {
 		list.Values = append(list.Values, text(name))
 	}
-	var payload []byte
+	resource, err := proto.Marshal(&resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "service.name", Value: text("shop")}}})
+	require.NoError(t, err)
+	payload := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), resource)
 	for _, a := range []*commonpb.KeyValue{
 		{Key: "threadlocal.schema_version", Value: text(schema)},
 		{Key: "threadlocal.attribute_key_map", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}},
@@ -295,6 +297,7 @@ func TestContextKeysChangeBetweenLooks(t *testing.T) {
 				between(f, memory)
 				f.lookAgain()
 				require.Nil(t, p.Info().Context)
+				require.Equal(t, name != "not wanted", len(p.Info().Resource) > 0, "it is the same service")
 				require.Empty(t, f.name(p, 0))
 				require.Equal(t, 3, p.Info().keysSeen, "it takes memory")
 			}
@@ -323,11 +326,14 @@ func TestContextNotInherited(t *testing.T) {
 	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
 	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 	require.Nil(t, f.process(child).Info().Context)
+	require.NotEmpty(t, p.Info().Resource)
+	require.Empty(t, f.process(child).Info().Resource)
 	require.Empty(t, f.name(f.process(child), 0))
 
 	f.write(42, "maps", noContextMaps)
 	f.HandleEvent(record.Event{Kind: record.EventExec, Process: image2, PID: 42, TimeNs: uint64(f.clock.Load())})
 	require.Nil(t, f.process(image2).Info().Context)
+	require.Empty(t, f.process(image2).Info().Resource)
 }
 
 func TestContextErrors(t *testing.T) {
@@ -378,7 +384,7 @@ func TestContextLeftOut(t *testing.T) {
 	f.advance(int64(maxLateGap))
 	f.Sampled(p, f.clock.Load())
 	f.work()
-	require.Len(t, p.Info().Context.Resource, 1)
+	require.Len(t, p.Info().Context.Resource, 2)
 	require.EqualValues(t, 2, f.Stats().ContextErrors)
 }
 

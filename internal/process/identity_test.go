@@ -488,10 +488,18 @@ func TestPublishErrorIsRepeated(t *testing.T) {
 func TestKernelThread(t *testing.T) {
 	f := newFake(t)
 	f.image(42, 500, "/x")
-	f.write(42, "stat", "42 (kworker/0:1) I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n")
-	p := f.Lookup(image1, 42, nobody, []byte("kworker"))
-	f.work()
-	require.Equal(t, &Info{Loaded: true, PID: 42, Name: "kworker/0:1", KernelThread: true}, p.Info())
+	for comm, name := range map[string]string{
+		"kworker/0:1":         "kworker/0:1",
+		"kworker/0:1-events":  "kworker/0:1",
+		"kworker/u8:2+ext4-x": "kworker/u8:2",
+		"kworker/R-x:y-z":     "kworker/R-x:y-z",
+		"irq/9-acpi:0-x":      "irq/9-acpi:0-x",
+	} {
+		f.write(42, "stat", "42 ("+comm+") I 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 500 0 0 0 0 0 0\n")
+		p := f.Lookup(image1, 42, nobody, []byte("kworker"))
+		f.lookAgain()
+		require.Equal(t, &Info{Loaded: true, PID: 42, Name: name, KernelThread: true}, p.Info())
+	}
 	require.Zero(t, f.published.calls)
 }
 

@@ -38,6 +38,9 @@ type Info struct {
 	Context    *processctx.Context
 	ContextErr string
 
+	// Resource is that of the context, or of the last one if the process has taken it back.
+	Resource []*commonpb.KeyValue
+
 	// Environment is the resource that the environment describes, if asked for.
 	Environment []*commonpb.KeyValue
 

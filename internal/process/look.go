@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -137,6 +138,17 @@ func (r *reader) look(sub *subject, w work, s *scratch) (*look, error) {
 	return l, r.finishLook(l, sub, s)
 }
 
+// kernelName leaves out of the name of a worker of the kernel what it works on, or did last: it would be called
+// something else at each look (wq_worker_comm in kernel/workqueue.c).
+func kernelName(comm string) string {
+	if place, rest, ok := strings.Cut(comm, ":"); ok && strings.HasPrefix(place, "kworker/") && !strings.Contains(place, "-") {
+		if end := strings.IndexAny(rest, "+-"); end >= 0 {
+			return comm[:len(place)+1+end]
+		}
+	}
+	return comm
+}
+
 // beginLook reads who a process is.
 func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 	l := &look{beganNs: r.now(), owner: sub.owner, read: sub.read, memoryShort: sub.memoryShort}
@@ -147,7 +159,7 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 	l.tid = tid
 	if stat.KernelThread {
 		l.kernel = true
-		l.info = Info{Loaded: true, PID: sub.pid, Name: validUTF8(stat.Comm), KernelThread: true}
+		l.info = Info{Loaded: true, PID: sub.pid, Name: kernelName(validUTF8(stat.Comm)), KernelThread: true}
 		l.wanted = r.opts.Selection.wants(&l.info)
 		return l, nil
 	}

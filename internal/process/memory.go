@@ -49,6 +49,9 @@ func (i *Info) bytes() int {
 	for j := range i.Sources {
 		sum += labelsource.Bytes + len(i.Sources[j].Err)
 	}
+	if i.Context == nil {
+		sum += processctx.ResourceBytes(i.Resource)
+	}
 	return sum + 8*i.keysSeen + i.keysTakenBack + i.Context.Bytes() + processctx.ResourceBytes(i.Environment)
 }
 

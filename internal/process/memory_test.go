@@ -199,6 +199,7 @@ func TestMemoryReducesNames(t *testing.T) {
 		l := &look{wanted: true}
 		s := &l.read.context
 		s.context = &processctx.Context{Resource: []*commonpb.KeyValue{{Key: strings.Repeat("k", maxReducedNames)}}}
+		s.resource = s.context.Resource
 		for i := range names {
 			s.context.Keys = append(s.context.Keys, fmt.Sprint(i))
 		}
@@ -207,8 +208,22 @@ func TestMemoryReducesNames(t *testing.T) {
 		decide(l, f.situation(f.overflow, f.short(0)))
 		require.True(t, s.reduced)
 		require.Empty(t, l.info.Context.Resource)
+		require.Empty(t, l.info.Resource)
 		require.Equal(t, kept, l.info.Keys(f.now()).Len())
 	}
+}
+
+// So does the resource of a context that was taken back, which takes memory until then.
+func TestMemoryOfResourceTakenBack(t *testing.T) {
+	s := &contextState{resource: []*commonpb.KeyValue{{Key: strings.Repeat("k", maxReducedNames)}}}
+	info := &Info{}
+	info.setContext(s)
+	require.Greater(t, info.bytes(), maxReducedNames)
+	require.True(t, s.reduce())
+	info.setContext(s)
+	require.Empty(t, info.Resource)
+	require.Less(t, info.bytes(), maxReducedNames)
+	require.False(t, s.reduce(), "once")
 }
 
 // Names that a process has taken back are counted as long as they are kept, and go like others.

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"time"
@@ -121,24 +122,13 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	for _, d := range []struct {
-		v     *int
-		value int
-	}{
-		{&o.MaxProcesses, defaultMaxProcesses},
-		{&o.MaxFiles, defaultMaxFiles},
-		{&o.MaxDescriptors, DefaultMaxDescriptors},
-		{&o.MaxRowBytes, defaultMaxRowBytes},
-		{&o.MaxRowTables, record.MaxUnwindTables},
-		{&o.Workers, defaultWorkers},
-	} {
-		if *d.v == 0 {
-			*d.v = d.value
-		}
-	}
-	if o.RescanInterval == 0 {
-		o.RescanInterval = defaultRescanInterval
-	}
+	o.MaxProcesses = cmp.Or(o.MaxProcesses, defaultMaxProcesses)
+	o.MaxFiles = cmp.Or(o.MaxFiles, defaultMaxFiles)
+	o.MaxDescriptors = cmp.Or(o.MaxDescriptors, DefaultMaxDescriptors)
+	o.MaxRowBytes = cmp.Or(o.MaxRowBytes, defaultMaxRowBytes)
+	o.MaxRowTables = cmp.Or(o.MaxRowTables, record.MaxUnwindTables)
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+	o.RescanInterval = cmp.Or(o.RescanInterval, defaultRescanInterval)
 	if o.Now == nil {
 		o.Now = monotonic()
 	}

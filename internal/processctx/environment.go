@@ -2,6 +2,7 @@ package processctx
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -60,13 +61,7 @@ func parseAttributes(list string) (resource []*commonpb.KeyValue, leftOut int) {
 }
 
 func without(resource []*commonpb.KeyValue, key string) []*commonpb.KeyValue {
-	kept := resource[:0]
-	for _, a := range resource {
-		if a.GetKey() != key {
-			kept = append(kept, a)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(resource, func(a *commonpb.KeyValue) bool { return a.GetKey() == key })
 }
 
 func newText(key, value string) *commonpb.KeyValue {

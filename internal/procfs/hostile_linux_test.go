@@ -116,6 +116,13 @@ func readMapped(t *testing.T, pid int, m Mapping) []byte {
 	file, err := FS{}.OpenMapped(pid, m, id)
 	require.NoError(t, err)
 	defer file.Close()
+	conn, err := file.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		require.NoError(t, err)
+		require.Zero(t, flags&unix.O_NONBLOCK, "Go's poller would take it")
+	}))
 	data, err := io.ReadAll(file)
 	require.NoError(t, err)
 	require.EqualValues(t, id.Size, len(data))

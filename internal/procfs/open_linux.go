@@ -127,12 +127,17 @@ func (f FS) locateBelow(pid int, root Root, m Mapping, late uint32) (int, FileID
 }
 
 // reopen turns an O_PATH descriptor of a regular file into one for reading.
-// O_NONBLOCK refuses to wait for the holder of a lease.
+// O_NONBLOCK refuses to wait for the holder of a lease. It does not stay: Go would have its poller take the file, for
+// which the kernel asks a FUSE file system (FUSE_POLL), and waits for the answer, with a lock that all of Go's
+// descriptors need.
 func reopen(fd int, name string) (*os.File, error) {
 	real, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd),
 		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	if err := unix.SetNonblock(real, false); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "fcntl", Path: name, Err: err}, unix.Close(real))
 	}
 	return os.NewFile(uintptr(real), name), nil
 }

@@ -5,7 +5,6 @@ type cie struct {
 	ok            bool // false: its FDEs cannot be read
 	signal        bool // augmentation S: a signal frame
 	augmented     bool // augmentation z: FDEs have augmentation data
-	wide          bool // 64-bit DWARF
 	encoding      uint8
 	codeAlignment uint64
 	dataAlignment int64
@@ -15,8 +14,8 @@ type cie struct {
 
 // parseCIE reads a CIE from behind its id (DWARF 5, section 6.4.1; LSB Core
 // 5.0, section 10.6.1).
-func (m *machine) parseCIE(c *cursor, vaddr uint64, eh, wide bool) cie {
-	x := cie{wide: wide}
+func (m *machine) parseCIE(c *cursor, vaddr uint64, eh bool) cie {
+	x := cie{}
 	version := c.u8()
 	if version != 1 && version != 3 && version != 4 {
 		return x

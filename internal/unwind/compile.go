@@ -84,7 +84,7 @@ func (m *machine) compileCFA() (record.UnwindRule, Reason) {
 
 // compileSignal accepts a signal frame if it is where the kernel puts it. On
 // aarch64 no rule of a register tells: FDEs are accepted by their code, see
-// builder.trampolineAt.
+// builder.signalFDE.
 func (m *machine) compileSignal() (record.UnwindRule, Reason) {
 	s := &m.state
 	at := func(x saved, off int32) bool { return x.how == atSP && x.off == off }

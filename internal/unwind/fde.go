@@ -58,9 +58,8 @@ func (b *builder) entry(x entry) error {
 		if len(b.cies) == maxCIEs {
 			return &LimitError{"common information entries", maxCIEs}
 		}
-		parsed := b.machine.parseCIE(&c, vaddr, b.eh, x.wide)
+		parsed := b.machine.parseCIE(&c, vaddr, b.eh)
 		b.cies[x.off] = &parsed
-		b.stats.CIEs++
 		if len(b.cies)%cieStep == 0 && !b.hold() {
 			return b.refused
 		}

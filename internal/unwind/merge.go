@@ -87,7 +87,7 @@ func (b *builder) table() (*Table, error) {
 		w.index = append(w.index, uint32(len(w.rows)))
 	}
 	w.index = w.index[:blocks+1]
-	b.stats.FDEs, b.stats.Compiled = len(b.spans)-b.stats.Trampolines-b.stats.Clones-b.stats.Linkage-b.stats.FromCode, len(b.rows)
+	b.stats.FDEs = len(b.spans) - b.stats.Trampolines - b.stats.Clones - b.stats.Linkage - b.stats.FromCode
 	t := &Table{
 		UnwindTable: record.UnwindTable{Base: b.origin + base, Rules: b.rules, Index: w.index, Rows: w.rows},
 		Stats:       b.stats,

@@ -31,21 +31,12 @@ const (
 	numReasons
 )
 
-// String returns the reason in snake case.
-func (r Reason) String() string {
-	return [...]string{
-		"none", "cfa", "return_address", "offset", "signal", "rules", "frame_register",
-		"malformed", "cie", "outside", "overlap", "entry_bytes",
-	}[r]
-}
-
 // Stats tells what a Table was made of.
 type Stats struct {
 	Source       Source
 	GoFunctions  int   // those of pclntab
 	SectionBytes int64 // read of the section
-	CIEs, FDEs   int   // FDEs: those whose rows are in the table
-	Compiled     int   // rows before neighbours with the same rule were merged
+	FDEs         int   // those whose rows are in the table
 	Linkage      int   // spans of linkage tables without call frame information
 	Clones       int   // ends of clone, and beginnings of threads, without call frame information
 	Trampolines  int   // signal trampolines found without call frame information

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // anonymous is the name of a function that has none.
@@ -37,7 +38,7 @@ func (h *heap) readShared(object uint64) (shared, error) {
 		return shared{}, err
 	}
 	if t != h.types.script {
-		s.hash = mix(mix(at, s.name), word(b[:], int(p.SharedBuiltin)))
+		s.hash = record.Mix(record.Mix(at, s.name), word(b[:], int(p.SharedBuiltin)))
 		return s, nil
 	}
 	s.script = script
@@ -50,16 +51,10 @@ func (h *heap) readShared(object uint64) (shared, error) {
 	if err := h.read(length[:], word(of[:], scriptSource), stringLength); err != nil {
 		return shared{}, err
 	}
-	s.hash = mix(at, s.id)
-	s.hash = mix(s.hash, uint64(binary.LittleEndian.Uint32(b[p.SharedLiteral:])))
-	s.hash = mix(s.hash, uint64(binary.LittleEndian.Uint32(length[:])))
+	s.hash = record.Mix(at, s.id)
+	s.hash = record.Mix(s.hash, uint64(binary.LittleEndian.Uint32(b[p.SharedLiteral:])))
+	s.hash = record.Mix(s.hash, uint64(binary.LittleEndian.Uint32(length[:])))
 	return s, nil
-}
-
-// mix is that of seal.bpf.h.
-func mix(hash, word uint64) uint64 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15
-	return hash ^ hash>>32
 }
 
 func cookieOf(hash uint64) uint32 { return uint32(hash >> 32) }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // Bounds of what is read of code.
@@ -30,7 +31,7 @@ type code struct {
 
 // hash makes that of a function one of its code, as v8_code_hash of v8.bpf.h does.
 func (c *code) hash(of uint64) uint64 {
-	return mix(mix(of, c.start), uint64(c.size)<<32|uint64(c.kind))
+	return record.Mix(record.Mix(of, c.start), uint64(c.size)<<32|uint64(c.kind))
 }
 
 func (h *heap) readCode(object uint64) (code, error) {

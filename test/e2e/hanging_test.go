@@ -178,7 +178,10 @@ func startUnserved(t *testing.T) *hangingCrowd {
 }
 
 // startUnanswered has processes of executables in a FUSE file system that answers nobody else.
-func startUnanswered(t *testing.T) *hangingCrowd {
+func startUnanswered(t *testing.T) *hangingCrowd { return startFUSE(t, hangingProcesses) }
+
+// startFUSE has so many processes of executables in a FUSE file system.
+func startFUSE(t *testing.T, processes int, options ...string) *hangingCrowd {
 	server := compileProgram(t, "../../testdata/hostile/fuse.c")
 	program := compileProgram(t, "../../testdata/replaced/program.c", "-rdynamic")
 	dir := userDir(t, attacker)
@@ -187,8 +190,9 @@ func startUnanswered(t *testing.T) *hangingCrowd {
 		c.end()
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	})
-	c.start(t, server, program, dir, strconv.Itoa(attacker), strconv.Itoa(hangingProcesses))()
-	require.Len(t, c.pids, 1+hangingProcesses)
+	args := append([]string{program, dir, strconv.Itoa(attacker), strconv.Itoa(processes)}, options...)
+	c.start(t, server, args...)()
+	require.Len(t, c.pids, 1+processes)
 	return c
 }
 
@@ -237,6 +241,34 @@ func measureHanging(t *testing.T, bounds *testutil.Bounds, startCrowd func(*test
 
 	startCrowd(t)
 	require.Eventually(t, func() bool { return hanging() > 0 }, 2*time.Minute, 50*time.Millisecond, "the next ones are, too")
+	r.stop()
+	requireClosed(t, r.account())
+}
+
+// TestHostilePoll: a FUSE file system answers all that is needed to read an executable, but not whether it is ready to
+// be read. Nobody asks: Go's poller would, with a lock that all of the collector needs.
+func TestHostilePoll(t *testing.T) {
+	const processes = 2
+	testutil.RequireBPF(t)
+	testutil.Need(t, testutil.FUSE)
+	first := &firstLabels{at: map[int64]uint64{}}
+	r := startReceiver(t, &sink{t: t, visit: first.visit}, func(c *customlabelsreceiver.Config) {
+		c.SamplesPerSecond = 97
+		c.ReportInterval = 200 * time.Millisecond
+	})
+	crowd := startFUSE(t, processes, "120")
+	labelled := func() (n int) {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		for pid := range first.at {
+			if crowd.pids[pid] {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return labelled() == processes }, time.Minute, 50*time.Millisecond,
+		"the executables were read")
 	r.stop()
 	requireClosed(t, r.account())
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A FUSE file system that never answers others: fuse PROGRAM MOUNTPOINT USER COUNT. It has
+ * A FUSE file system that never answers others: fuse PROGRAM MOUNTPOINT USER COUNT [SECONDS]. It has
  * COUNT files with the content of PROGRAM, p0 and so on, and runs each of them as USER. Who
- * else opens one, or asks for its size, waits until this program ends.
+ * else opens one, or asks for its size, waits until this program ends. With SECONDS, after which
+ * it ends, it answers others as well; only who asks whether a file is ready waits.
  *
  * Mounted as fusermount does for a user where /etc/fuse.conf has user_allow_other; without it,
  * the kernel refuses others, root too.
@@ -31,7 +32,7 @@ enum {
 	NO_FUSE = 77,
 };
 
-static unsigned user, files;
+static unsigned user, files, seconds;
 static pid_t programs[MAX_FILES];
 static char *content;
 static size_t content_bytes;
@@ -117,7 +118,9 @@ static void serve(int fd)
 			return;
 		die("request");
 	}
-	if (head->opcode != FUSE_INIT && !ours(head))
+	if (head->opcode != FUSE_INIT && !seconds && !ours(head))
+		return;
+	if (head->opcode == FUSE_POLL)
 		return;
 	switch (head->opcode) {
 	case FUSE_INIT: {
@@ -142,6 +145,12 @@ static void serve(int fd)
 		break;
 	case FUSE_OPEN: {
 		struct fuse_open_out out = { .open_flags = FOPEN_KEEP_CACHE };
+
+		answer(fd, head->unique, 0, &out, sizeof(out));
+		break;
+	}
+	case FUSE_STATFS: {
+		struct fuse_statfs_out out = { .st = { .bsize = 4096, .namelen = 255 } };
 
 		answer(fd, head->unique, 0, &out, sizeof(out));
 		break;
@@ -194,10 +203,12 @@ int main(int argc, char **argv)
 	char options[128];
 	struct pollfd poller = { .events = POLLIN };
 
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		return 2;
 	user = (unsigned)atoi(argv[3]);
 	files = (unsigned)atoi(argv[4]);
+	seconds = argc == 6 ? (unsigned)atoi(argv[5]) : 0;
+	alarm(seconds);
 	if (files > MAX_FILES)
 		return 2;
 	load(argv[1]);
