@@ -47,7 +47,9 @@ func TestLeaveWithoutMemory(t *testing.T) {
 		r.sw = left(uid, threads, monotonicNow(), 100)
 		r.leave(d)
 	}
-	for range 100 {
+	leave(10)
+	first := r.sw
+	for range 99 {
 		leave(10)
 	}
 	fill(d.batch, 20, 1000, "large")
@@ -62,9 +64,9 @@ func TestLeaveWithoutMemory(t *testing.T) {
 	require.EqualValues(t, 2, d.stream.dropped[DropNoMemory].Load())
 
 	before := r.threads.Bytes()
-	_, ok := r.threads.Return(r.sw.Thread, r.sw.LeftNs)
+	_, ok := r.threads.Return(first.Thread, first.LeftNs)
 	require.True(t, ok)
-	leave(10)
+	leave(20) // which has no room
 	require.Less(t, r.threads.Bytes(), before, "what was to be used again gives way")
 }
 
