@@ -40,8 +40,8 @@ type Sampler struct {
 	eventRaw []byte
 	cpus     CPUs
 
-	// tablesMu is held while tables come and go, for as long as the kernel waits for its programs: by no one who holds
-	// another lock.
+	// tablesMu is held while tables come and go, for as long as the kernel waits for its programs. Who holds another lock
+	// does not wait for it.
 	tablesMu sync.Mutex
 	tables   tables
 	// slotsMu is held for moments. It guards tables.slots and tables.bytes, which change under both locks, and fixedBytes.
@@ -297,5 +297,7 @@ func (s *Sampler) Close() error {
 	errs = append(errs, s.contextHook.close(), s.objs.Close())
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
+	s.slotsMu.Lock() // workers that were left behind may still tell of mappings
+	defer s.slotsMu.Unlock()
 	return errors.Join(append(errs, s.tables.close())...)
 }

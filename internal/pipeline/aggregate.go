@@ -215,8 +215,8 @@ func (a *aggregator) handOverAt(now uint64) {
 	// Not where a batch is too large: what fills it is no reason for new budgets. And
 	// not before it is handed over: equal sets of one batch must be one set.
 	a.releaseLabels()
-	a.batch.endMono = max(a.batch.startMono, now)
-	began := a.batch.endMono
+	end := max(a.batch.startMono, now)
+	a.batch.endMono = end
 	a.handOver()
 	a.labels.EndInterval(now)
 	// The reader wakes up some time after the end, which does not put off the next.
@@ -224,7 +224,7 @@ func (a *aggregator) handOverAt(now uint64) {
 		a.endNs = now + uint64(a.interval)
 	}
 	a.batch = a.output.newBatch(a.stream)
-	a.batch.startMono = began // what was sampled since then has yet to be read
+	a.batch.startMono = end // what was sampled since then has yet to be read
 }
 
 func (a *aggregator) handOver() {
