@@ -15,11 +15,12 @@ import (
 
 // Who reads a process waits for as long as its memory and its files let it: a page that
 // nobody serves, a filesystem that is the process's own, a server that is gone. Nothing ends
-// such a wait but the process. So a worker that waits is replaced, and what that costs is
+// such a wait but the process. Or it computes, for as long as the files that it maps are made to
+// take. So a worker that does either is replaced, and what that costs is
 // bounded: by user, and in a user's containers.
 const (
-	// lateAfter is how long a look that waits may take before its worker is replaced: others
-	// have to wait for so long.
+	// lateAfter is how long a look that waits, or so much of a CPU that one that computes may take before its
+	// worker is replaced: others have to wait for so long.
 	lateAfter = 100 * time.Millisecond
 	// slowAfter is the same for one that waits for a CPU, or for another worker's look.
 	slowAfter = 2 * time.Second
@@ -31,8 +32,8 @@ const (
 	// ownerAge is for how long it is believed whose a process is.
 	ownerAge = time.Second
 	// maxLate looks take a thread each, maxUserLate of them at one user's processes, and
-	// maxOwnerLate at those in one container. A user who has as many has to wait.
-	maxLate, maxUserLate, maxOwnerLate = 128, 32, 8
+	// maxOwnerLate at those in one container, of which maxOwnerCostly compute. A user who has as many has to wait.
+	maxLate, maxUserLate, maxOwnerLate, maxOwnerCostly = 128, 32, 8, 2
 )
 
 // nobody stands for the owner of a process that is not known.
@@ -76,6 +77,7 @@ type userLooks struct {
 	running    int
 	late       int            // of these
 	containers map[string]int // late ones
+	costly     map[string]int // of these, those that compute, by container
 	waiting    []*Process     // in the order in which they came
 }
 
@@ -83,13 +85,14 @@ type userLooks struct {
 // of them are late, that is one at a time: more might be late, too, and then nobody would be
 // left for the processes of others.
 func (u *userLooks) admits(container string) bool {
-	return u.late == 0 || u.late < maxUserLate && u.containers[container] < maxOwnerLate && u.running == u.late
+	return u.late == 0 || u.late < maxUserLate && u.containers[container] < maxOwnerLate && u.costly[container] < maxOwnerCostly &&
+		u.running == u.late
 }
 
 func (h *hanging) of(uid uint32) *userLooks {
 	u := h.users[uid]
 	if u == nil {
-		u = &userLooks{containers: map[string]int{}}
+		u = &userLooks{containers: map[string]int{}, costly: map[string]int{}}
 		h.users[uid] = u
 	}
 	return u
@@ -161,7 +164,7 @@ func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 		return false
 	}
 	u.running++
-	w.process, w.owner, w.began = p, of, time.Now()
+	w.process, w.owner, w.began, w.meter = p, of, time.Now(), meter{}
 	if t.hanging.looking = append(t.hanging.looking, w); len(t.hanging.looking) >= t.opts.Workers {
 		t.hanging.watch()
 	}
@@ -182,6 +185,7 @@ func (t *Table) end(w *worker) {
 		if u.containers[of.Container]--; u.containers[of.Container] == 0 {
 			delete(u.containers, of.Container)
 		}
+		u.rest(w)
 	}
 	if w.hung {
 		t.hanging.hung--
@@ -191,6 +195,17 @@ func (t *Table) end(w *worker) {
 	t.hanging.rest(w)
 	t.hanging.release(u, t.jobs)
 	t.hanging.settle(of.UID)
+}
+
+// rest notes that a late look does not compute any more.
+func (u *userLooks) rest(w *worker) {
+	if !w.costly {
+		return
+	}
+	w.costly = false
+	if u.costly[w.owner.Container]--; u.costly[w.owner.Container] == 0 {
+		delete(u.costly, w.owner.Container)
+	}
 }
 
 // release puts those back into the queue that need not wait any more.
@@ -227,7 +242,8 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w.alarmed = false
-	took := time.Since(w.began)
+	t.chargeRunning(t.now())
+	took, costly := time.Since(w.began), w.meter.chargedNs >= int64(lateAfter)
 	switch {
 	case w.process == nil, t.ending.Load():
 		return false // it has just ended, or Run is about to, which tells of it
@@ -236,7 +252,7 @@ func (t *Table) overdue(w *worker) (replace bool) {
 			w.setAlarm(lateAfter - took)
 		}
 		return false
-	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !procfs.Blocked(int(w.tid.Load()))):
+	case !w.late && (t.hanging.late == maxLate || took < slowAfter && !costly && !procfs.Blocked(int(w.tid.Load()))):
 		w.setAlarm(lateAfter)
 	case !w.late:
 		u := t.hanging.of(w.owner.UID)
@@ -245,6 +261,9 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		t.hanging.late++
 		u.late++
 		u.containers[w.owner.Container]++
+		if w.costly = costly && !procfs.Blocked(int(w.tid.Load())); w.costly {
+			u.costly[w.owner.Container]++
+		}
 		t.hanging.release(u, t.jobs)
 		t.jobs.giveBack(w.process)
 		w.setAlarm(hungAfter - took)
@@ -260,6 +279,9 @@ func (t *Table) overdue(w *worker) (replace bool) {
 // hung gives up a look that is late. What its process runs next is the same process.
 func (t *Table) hung(w *worker) {
 	w.hung = true
+	u := t.hanging.of(w.owner.UID)
+	u.rest(w)
+	t.hanging.release(u, t.jobs)
 	t.hanging.hung++
 	t.counts.stuck.Add(1)
 	p := w.process

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
 )
@@ -304,4 +306,78 @@ func TestTeachesWhenTaken(t *testing.T) {
 	require.False(t, f.begin(&f.worker, p, workReread|workTeach))
 	_, todo := f.next()
 	require.Equal(t, workTeach, todo)
+}
+
+// Looks that compute for long delay nobody but their user, for longer than a moment: their workers are replaced
+// by what they take of a CPU, and others of one owner wait until these are fewer.
+func TestCostlyLooks(t *testing.T) {
+	thread := make(chan int)
+	defer close(thread)
+	go func() {
+		runtime.LockOSThread() // ends with it
+		thread <- procfs.Thread()
+		<-thread
+	}()
+	computes := <-thread
+	require.Eventually(t, func() bool { return !procfs.Blocked(computes) }, time.Minute, time.Millisecond)
+	var took time.Duration
+	f := newFake(t, func(o *Options) { o.threadTime = func(int) int64 { return int64(time.Hour + took) } })
+	for pid := 1; pid <= 6; pid++ {
+		f.owned(pid, hostile, "")
+	}
+	f.advance(int64(time.Second))
+	run := func() *worker {
+		w := f.look()
+		require.NotNil(t, w)
+		w.tid.Store(int32(computes))
+		f.startMeter(w, workLoad)
+		return w
+	}
+	first, second := run(), run()
+	took = lateAfter - 1
+	f.advance(int64(meterEvery))
+	require.False(t, f.late(first, lateAfter), "it may have waited for a CPU")
+	took = lateAfter
+	f.advance(int64(meterEvery))
+	require.True(t, f.late(first, lateAfter))
+	require.True(t, f.late(second, lateAfter))
+	for range 4 {
+		require.Nil(t, f.look(), "too many of the user's compute")
+	}
+
+	f.owned(50, harmless, "")
+	f.advance(int64(time.Second))
+	other := run()
+	require.EqualValues(t, harmless, other.owner.UID)
+	require.False(t, f.late(other, lateAfter), "what others took is not its own")
+	took += lateAfter
+	f.stopMeter(other)
+	f.Table.done(other, other.process)
+	f.owned(51, harmless, "")
+	f.advance(int64(time.Second))
+	next, todo := f.next()
+	require.True(t, f.begin(other, next, todo))
+	require.False(t, f.late(other, lateAfter), "nor is what the look before took")
+	f.Table.done(other, other.process)
+
+	f.stopMeter(first)
+	f.Table.done(first, first.process)
+	third := run()
+	require.False(t, f.late(third, lateAfter))
+	require.Nil(t, f.look(), "one at a time")
+	took += lateAfter
+	f.advance(int64(meterEvery))
+	require.True(t, f.late(third, lateAfter))
+	require.Nil(t, f.look(), "too many again")
+
+	// One that has computed and never answers counts as what waits.
+	third.tid.Store(math.MaxInt32) // no thread that runs
+	require.False(t, f.late(third, hungAfter))
+	require.NotNil(t, f.look())
+	f.stopMeter(third)
+	f.Table.done(third, third.process)
+	f.stopMeter(second)
+	f.Table.done(second, second.process)
+	require.Empty(t, f.hanging.of(hostile).costly)
+	require.Zero(t, f.hanging.late)
 }

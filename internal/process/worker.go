@@ -33,6 +33,7 @@ type worker struct {
 	owner   executable.Owner
 	began   time.Time
 	late    bool // replaced; ends when this look does
+	costly  bool // late, and computes
 	hung    bool // given up
 	alarmed bool // the alarm is set
 	meter   meter

@@ -25,10 +25,10 @@ const (
 	nodeMinLinked = 0.95 // of the samples while a request burned, after nodeFound
 	nodeLoad      = time.Second
 	nodeMaxLoads  = 120
-	// nodeFound is the time in which the process context is found on a quiet machine. Beside processes that take all
-	// time for background work (TestHostileLooks) it took 3 s, and of the samples after the first second 0.55 to 0.66
-	// had their link. So the samples after the first link count, if that comes later; how late labels are, other tests
-	// tell.
+	// nodeFound is the time in which the process context is found on a quiet machine. Beside TestHostileLooks it took 2
+	// to 3 s while both workers could be taken by programs that take long to read, and of the samples after the first
+	// second 0.55 to 0.66 had their link. So the samples after the first link count, if that comes later; how late
+	// labels are beside such programs TestHostileLooks tells, also of a receiver that has just started.
 	nodeFound = time.Second
 )
 
