@@ -115,11 +115,14 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 			if readEvent(s, &ev) != nil {
 				return
 			}
-			if ev.Kind == record.EventSampled {
-				mu.Lock()
+			mu.Lock()
+			switch ev.Kind {
+			case record.EventExec:
+				told[ev.Process] = 0 // a sample during the exec
+			case record.EventSampled:
 				told[ev.Process]++
-				mu.Unlock()
 			}
+			mu.Unlock()
 		}
 	}()
 	// requireTold: a process was told of so often that has been sampled many times.
@@ -154,6 +157,43 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 			requireTold(1, startTarget(t, program, "labels-1").pid)
 		}
 	}
+}
+
+// A sample during an exec is told before anybody knows of the new program: the first one after it is told as well.
+func TestSampledDuringExec(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	needFileNames(t, s)
+	program := buildTarget(t)
+	f, err := os.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	key, err := s.NameFile(f)
+	require.NoError(t, err)
+	require.NoError(t, s.SetProgram(key, nil, false))
+	require.NoError(t, s.Follow())
+	cmd := exec.Command("/bin/sh", "-c", "read go; exec "+program+" labels-1")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	next := awaitExec(t, s, cmd.Process.Pid)
+	next.ExecID++
+	require.NoError(t, s.objs.Sampled.Put(&next, uint8(1)))
+	require.NoError(t, s.Start())
+	require.NoError(t, in.Close())
+	require.Equal(t, next, awaitExec(t, s, cmd.Process.Pid))
+	readUntil(t, s, func(r *Record) bool { return r.Process == next })
+	other := exec.Command("/bin/true")
+	require.NoError(t, other.Run())
+	told := false
+	for ev := (record.Event{}); ev.PID != other.Process.Pid; {
+		require.NoError(t, readEvent(s, &ev))
+		told = told || ev.Kind == record.EventSampled && ev.Process == next
+	}
+	require.True(t, told)
 }
 
 // That a process is sampled while it ends, and was not before, is told as well: else it would have passed unseen.

@@ -396,9 +396,17 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool
 			}
 		})
 		crowded = crowded || drained > ring.size()/crowdedShare
+		if ring.size()-drained < maxMappingRecord {
+			// What had no room is told only before the next record, which may be long in coming.
+			events = append(events, record.Event{Kind: record.EventMappingsLost})
+		}
 	}
 	return events, crowded
 }
+
+// maxMappingRecord are the bytes of the longest record: PERF_RECORD_MMAP2 with a path of PATH_MAX, or PERF_RECORD_LOST
+// before it.
+const maxMappingRecord = unix.PathMax + 256
 
 // maxFilesApart is how far the mappings of files are apart that one event tells of: between others, the process
 // may be looked at.

@@ -237,7 +237,7 @@ func mapCode(t *testing.T) {
 	require.NoError(t, unix.Munmap(mem))
 }
 
-// A reader of mappings that comes too late is told that some were lost, and of a process
+// A reader of mappings that comes too late is told that some were lost, also where none follow, and of a process
 // that has mapped many times it is told once.
 func TestMappingEventsLost(t *testing.T) {
 	const mappings = 10_000 // many more than there is room for
@@ -253,7 +253,6 @@ func TestMappingEventsLost(t *testing.T) {
 	}()
 	own := 0
 	for deadline := time.After(time.Minute); ; {
-		mapCode(t) // what was lost is told before what comes next
 		select {
 		case ev := <-told:
 			if ev.PID == os.Getpid() {
@@ -264,14 +263,24 @@ func TestMappingEventsLost(t *testing.T) {
 			}
 		case <-deadline:
 			t.Fatal("it is not told that mappings were lost")
-		default:
-			continue
 		}
 		break
 	}
 	require.Less(t, own, mappings/20)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-done, ErrClosed)
+}
+
+// What has found no room is told with what has, and not only before what comes next.
+func TestMappingsFull(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	require.NoError(t, s.Follow())
+	onOneCPU(t)
+	for range 1000 { // some 120 bytes each, for 64 KiB
+		mapCode(t)
+	}
+	events, _ := s.sideband.drain(nil)
+	require.True(t, slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.EventMappingsLost }))
 }
 
 // All processes are told of that have mapped something since the reader looked last.

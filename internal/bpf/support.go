@@ -101,13 +101,15 @@ const (
 	lockdownConfidentiality = "confidentiality"
 )
 
-// lockdown returns the level of kernel lockdown (kernel_lockdown(7)), "" where it is not told.
+// lockdown returns the level of kernel lockdown (kernel_lockdown(7)), "" where it is not told. In a container it is
+// mostly told by what the host's first process sees.
 func lockdown() string {
-	b, err := os.ReadFile(lockdownPath)
-	if err != nil {
-		return ""
+	for _, root := range [...]string{"", "/proc/1/root"} {
+		if b, err := os.ReadFile(root + lockdownPath); err == nil {
+			return chosen(string(b))
+		}
 	}
-	return chosen(string(b))
+	return ""
 }
 
 // chosen is the word that is in brackets.
@@ -172,13 +174,16 @@ func Degradations() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return degradations(caps, namespace), nil
+	_, err = os.Readlink("/proc/1/exe")
+	return degradations(caps, namespace, errors.Is(err, os.ErrPermission)), nil
 }
 
-func degradations(caps uint64, namespace uint32) (sentences []string) {
+// degradations are those for want of capabilities, in a PID namespace (0: the first), where the first process may not be
+// read, or may.
+func degradations(caps uint64, namespace uint32, firstRefused bool) (sentences []string) {
 	if namespace != 0 {
 		sentences = append(sentences, "the collector has a PID namespace of its own, as in a container without the host's PIDs: "+
-			"processes outside of it are sampled, but have no PID, user, container, labels or names of functions; give it the host's (--pid=host, hostPID: true)")
+			"processes outside of it are sampled, but have no PID, user, container, labels or names of functions; give it the host's (--pid=host, hostPID: true), which for a node that is a container itself (kind) are the node's")
 	}
 	lacks := func(any ...int) bool {
 		for _, c := range any {
@@ -194,6 +199,9 @@ func degradations(caps uint64, namespace uint32) (sentences []string) {
 	if lacks(unix.CAP_SYS_PTRACE) {
 		// Newer kernels let CAP_PERFMON read /proc/PID/maps.
 		add("CAP_SYS_PTRACE", "processes of other users have no labels and, on older kernels, no unwind rows and no names of functions")
+	} else if firstRefused {
+		sentences = append(sentences, "processes outside of the collector's container cannot be read, though CAP_SYS_PTRACE is there: they have no labels and, on older kernels, no unwind rows and no names of functions; "+
+			"AppArmor or SELinux refuses it (appArmorProfile: {type: Unconfined}), or the capability is that of a user namespace only")
 	}
 	if lacks(unix.CAP_DAC_READ_SEARCH, unix.CAP_DAC_OVERRIDE) {
 		add("CAP_DAC_READ_SEARCH", "executables and libraries that not everyone may read, or that were deleted since they were loaded, have no labels, no unwind rows and no names of functions")

@@ -15,13 +15,15 @@ import (
 type known struct {
 	infos        map[uint64]*process.Info // not changed any more
 	targetFilter targetFilter
-	leftOut      [NumFilterReasons]int64 // samples
+	// namedOnly leaves out the service of those that name none.
+	namedOnly bool
+	leftOut   [NumFilterReasons]int64 // samples
 }
 
 var _ cputime.Resolver = (*known)(nil)
 
-func newKnown(b *batch, filter targetFilter) known {
-	k := known{infos: map[uint64]*process.Info{}, targetFilter: filter}
+func newKnown(b *batch, filter targetFilter, namedOnly bool) known {
+	k := known{infos: map[uint64]*process.Info{}, targetFilter: filter, namedOnly: namedOnly}
 	for _, p := range b.users {
 		for handle, proc := range p.processes {
 			if k.infos[handle] == nil {
@@ -47,12 +49,15 @@ func (k *known) Wanted(handle uint64, samples int) bool {
 
 // Resource implements cputime.Resolver and profile.Resolver.
 func (k *known) Resource(handle uint64, attrs pcommon.Map) {
-	if info := k.infos[handle]; info != nil {
-		putProcess(attrs, info)
-		profile.CleanMap(attrs)
-		return
+	info := k.infos[handle]
+	if info == nil {
+		info = &process.Info{}
 	}
-	putUnknownService(attrs, &process.Info{})
+	putProcess(attrs, info)
+	if !k.namedOnly {
+		putUnknownService(attrs, info)
+	}
+	profile.CleanMap(attrs)
 }
 
 // takeLeftOut returns the samples of processes that were not wanted, since the last call.

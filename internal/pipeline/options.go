@@ -143,8 +143,11 @@ type AttributeOptions struct {
 	ThreadName bool
 	// CPU emits cpu.logical_number, and so keeps samples of different CPUs apart.
 	CPU bool
-	// CommandLine emits the resource attribute process.command_line, which may hold secrets.
-	CommandLine bool
+	// CommandArgs emits the resource attribute process.command_args, which may hold secrets.
+	CommandArgs bool
+	// NamedServiceOnly emits service.name only of processes that name their service, and leaves that of others to a
+	// processor; else these have unknown_service:NAME.
+	NamedServiceOnly bool
 	// Environment adds what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of a process's
 	// environment say to its resource. A process context goes before.
 	Environment bool

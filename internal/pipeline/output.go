@@ -22,6 +22,7 @@ type output struct {
 	counts       *counts
 	table        *process.Table
 	targetFilter targetFilter
+	namedOnly    bool // AttributeOptions.NamedServiceOnly
 	memory       *budget.Memory
 
 	ctx      context.Context
@@ -40,6 +41,7 @@ func newOutput(o *Options, c *counts, table *process.Table, fs procfs.FS, limits
 		counts:       c,
 		table:        table,
 		targetFilter: newTargetFilter(&o.Targets),
+		namedOnly:    o.Attributes.NamedServiceOnly,
 		memory:       limits.memory,
 		ctx:          ctx,
 		cancel:       cancel,
@@ -116,7 +118,7 @@ func (o *output) drop(b *batch, n int) {
 		return
 	}
 	if o.metering != nil {
-		k := newKnown(b, o.targetFilter)
+		k := newKnown(b, o.targetFilter, o.namedOnly)
 		o.metering.add(b, &k)
 	}
 	b.stream.drop(DropPendingFull, int64(n))
@@ -129,7 +131,7 @@ func (o *output) drop(b *batch, n int) {
 
 // meter does with a batch all there is to do where there are no profiles.
 func (o *output) meter(b *batch) {
-	k := newKnown(b, o.targetFilter)
+	k := newKnown(b, o.targetFilter, o.namedOnly)
 	counted := o.metering.add(b, &k)
 	for _, p := range b.users {
 		b.stream.countOverflow(p)
@@ -221,7 +223,7 @@ func (o *output) export(b *batch) {
 		o.meter(b)
 		return
 	}
-	k := newKnown(b, o.targetFilter)
+	k := newKnown(b, o.targetFilter, o.namedOnly)
 	if o.metering != nil {
 		ofMetrics := k
 		o.metering.add(b, &ofMetrics)

@@ -57,11 +57,11 @@ type Pipeline struct {
 // Supported tells why there can be no pipeline on this system.
 func Supported() error { return nil }
 
-// maxCommandLineBytes of process.command_line, where it is asked for.
+// maxCommandLineBytes of process.command_args, where it is asked for.
 const maxCommandLineBytes = 4096
 
 func commandLineBytes(o *Options) int {
-	if o.Attributes.CommandLine {
+	if o.Attributes.CommandArgs {
 		return maxCommandLineBytes
 	}
 	return 0
@@ -257,7 +257,7 @@ func (p *Pipeline) Start(context.Context) error {
 	if err := p.follower.scan(); err != nil {
 		return p.abandon(fmt.Errorf("scan processes: %w", err))
 	}
-	p.table.Judge()
+	p.table.Judge(firstVerdicts)
 	for _, stream := range p.streams {
 		if err := stream.source.Start(); err != nil {
 			return p.abandon(fmt.Errorf("start sampling (%v): %w", stream.kind, err))
@@ -276,6 +276,9 @@ func (p *Pipeline) Start(context.Context) error {
 	p.follower.done.Go(func() { giveBack(p.follower.stopped, debug.FreeOSMemory) })
 	return nil
 }
+
+// firstVerdicts is how long the start waits for first verdicts on the processes that run.
+const firstVerdicts = 10 * time.Second
 
 // firstLooks is about how long the first looks at what runs take.
 const firstLooks = 3 * time.Second

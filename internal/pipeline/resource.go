@@ -50,7 +50,10 @@ func putProcess(attrs pcommon.Map, info *process.Info) {
 		attrs.PutStr("process.executable.path", info.Path)
 	}
 	if len(info.CommandLine) > 0 {
-		attrs.PutStr("process.command_line", strings.Join(info.CommandLine, " "))
+		args := attrs.PutEmptySlice("process.command_args")
+		for _, arg := range info.CommandLine {
+			args.AppendEmpty().SetStr(arg)
+		}
 	}
 	if info.ContainerID != "" {
 		attrs.PutStr("container.id", info.ContainerID)
@@ -58,7 +61,6 @@ func putProcess(attrs pcommon.Map, info *process.Info) {
 	if info.Loaded {
 		attrs.PutInt("process.real_user.id", int64(info.UID))
 	}
-	putUnknownService(attrs, info)
 }
 
 // kernelService follows unknown_service for threads of the kernel, whose names come and go

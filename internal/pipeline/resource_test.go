@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,7 @@ func TestResourceDecided(t *testing.T) {
 	} {
 		attrs := pcommon.NewMap()
 		putProcess(attrs, info)
-		want := map[string]any{"service.name": "unknown_service"}
+		want := map[string]any{}
 		for _, key := range others {
 			want[key] = "root"
 		}
@@ -91,9 +92,10 @@ func TestResourceOfProcess(t *testing.T) {
 		"process.executable.name": "x", "process.executable.path": "/bin/x",
 	}
 	require.Equal(t, want, attrs.AsRaw(), "the user is not known yet")
-	info.Loaded = true
+	info.Loaded, info.CommandLine = true, []string{"/bin/x", "a b", ""}
 	putProcess(attrs, info)
 	want["process.real_user.id"] = int64(10)
+	want["process.command_args"] = []any{"/bin/x", "a b", ""}
 	require.Equal(t, want, attrs.AsRaw())
 }
 
@@ -113,11 +115,18 @@ func TestUnknownService(t *testing.T) {
 		"an empty one":        {&process.Info{Name: "bash", Resource: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{}})}, "unknown_service:bash"},
 		"one that is no text": {&process.Info{Name: "bash", Resource: named(&commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 7}})}, "unknown_service:bash"},
 	} {
-		attrs := pcommon.NewMap()
-		putProcess(attrs, tc.info)
-		got, ok := attrs.Get("service.name")
-		require.True(t, ok, name)
-		require.Equal(t, tc.want, got.Str(), name)
+		for _, namedOnly := range []bool{false, true} {
+			k := known{infos: map[uint64]*process.Info{7: tc.info}, namedOnly: namedOnly}
+			attrs := pcommon.NewMap()
+			k.Resource(7, attrs)
+			got, ok := attrs.Get("service.name")
+			if namedOnly && strings.HasPrefix(tc.want, "unknown_service") {
+				require.True(t, !ok || got.Str() == "", name)
+				continue
+			}
+			require.True(t, ok, name)
+			require.Equal(t, tc.want, got.Str(), name)
+		}
 	}
 	for name, resource := range map[string]func(uint64, pcommon.Map){
 		"profiles": newResolver(nil).Resource,

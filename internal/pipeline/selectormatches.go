@@ -63,4 +63,14 @@ func (m *selectorMatches) ofWholeHierarchy() (all []string) {
 	return all
 }
 
+// byCgroup describes those that look at the path of a cgroup.
+func (m *selectorMatches) byCgroup() (all []string) {
+	for i := range m.selectors {
+		if m.selectors[i].Cgroup != "" {
+			all = append(all, m.describe(i))
+		}
+	}
+	return all
+}
+
 func (m *selectorMatches) describe(i int) string { return m.names[i] + ": " + m.selectors[i].String() }

@@ -18,8 +18,12 @@ import (
 func warnOfCgroups(log *zap.Logger, m *selectorMatches, fs procfs.FS) {
 	if blind := m.ofWholeHierarchy(); len(blind) > 0 && fs.PrivateCgroups() {
 		log.Warn("Selectors by cgroup match no process outside of the collector's container: from its cgroup namespace, paths of other cgroups begin with /.., and ids cannot be had. "+
-			"Begin patterns with **/, as in **/system.slice/**, or give the collector the host's cgroup namespace.",
+			"Begin patterns with **/, as in **/system.slice/*.service/**, or give the collector the host's cgroup namespace.",
 			zap.Strings("selectors", blind))
+	}
+	if named := m.byCgroup(); len(named) > 0 && fs.Cgroup1() {
+		log.Warn("Selectors by cgroup see cgroup v2 alone, and this host has v1, or both: processes have no group of v2 there, or containers that of the service that runs them. "+
+			"Select by container_id, uid or executable.", zap.Strings("selectors", named))
 	}
 }
 

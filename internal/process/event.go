@@ -128,6 +128,7 @@ func (t *Table) exec(ev *record.Event) {
 			return
 		}
 	}
+	p.startStack = ev.StartStack
 	p.youngUntilNs = t.now() + int64(young)
 	settle := execSettle
 	if t.programs.begun(p, ev.Program, int64(ev.TimeNs)) && !sampled { // what was told of it before may have kept its sources out
@@ -171,6 +172,9 @@ func (t *Table) fork(ev *record.Event) {
 	case parent != nil && p.current.info == nil:
 		p.birth = t.born(ev, parent)
 		p.show()
+	}
+	if parent != nil {
+		p.startStack = parent.startStack
 	}
 	if presumed := p.inherit(parent); presumed || !sampled { // a look has not settled what is presumed
 		t.scheduleLoad(p, forkSettle)

@@ -50,8 +50,8 @@ type hanging struct {
 }
 
 // watch has those that look for long replaced. A timer for each look would wake a thread for
-// nothing, so it is called when nobody is left to look at another process, and from time to time; and
-// one that is set already, for an earlier look, is left to expire.
+// nothing, so it is called when nobody is left to look at another process, when one has to wait for a look at
+// another, and from time to time; and one that is set already, for an earlier look, is left to expire.
 func (h *hanging) watch() {
 	for _, w := range h.looking {
 		if !w.alarmed {
@@ -105,17 +105,23 @@ func (h *hanging) settle(uid uint32) {
 	}
 }
 
-// owned finds out whose a process is, before a look at it, if that was not done just now:
-// it may have become another user's. What it reads is the kernel's, which never hangs.
+// owned finds out whose a process is: it may have become another user's.
 func (r *reader) owned(p *Process) executable.Owner {
-	if now := r.now(); p.worker().ownedNs == 0 || now-p.worker().ownedNs >= int64(ownerAge) {
-		w, err := r.who(p.pid)
-		p.worker().owner, p.worker().who, p.worker().ownedNs = w.owner(), nil, now
-		if err == nil {
-			p.worker().who = &w
-		}
+	w, err := r.who(p.pid)
+	p.worker().owner, p.worker().who, p.worker().ownedNs = w.owner(), nil, r.now()
+	if err == nil {
+		p.worker().who = &w
 	}
 	return p.worker().owner
+}
+
+// watch begins to watch what a worker reads of a process. The table is locked.
+func (t *Table) watch(w *worker, p *Process, of executable.Owner) {
+	t.hanging.of(of.UID).running++
+	w.process, w.owner, w.began, w.meter = p, of, time.Now(), meter{}
+	if t.hanging.looking = append(t.hanging.looking, w); len(t.hanging.looking) >= t.opts.Workers {
+		t.hanging.watch()
+	}
 }
 
 // reads reports whether work reads the process: to tell of its mappings, too, its language runtime
@@ -123,16 +129,47 @@ func (r *reader) owned(p *Process) executable.Owner {
 func (w work) reads() bool { return w&workForget == 0 && w != workTeach }
 
 // begin gives a worker a process to look at. Where its user's have to wait, or the process
-// itself does, it is put back. One that has ended is not looked at.
+// itself does, it is put back. One that has ended is not looked at. Whose it is, is found out before, if that was not
+// done just now, as a look at whose it was: also files that the kernel alone writes can keep who reads them, since the
+// last one who holds the memory of a process that ends takes it apart (__mmput in kernel/fork.c).
 func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 	if !todo.reads() {
 		return true
 	}
-	of := t.owned(p)
+	of, ownedNs := p.worker().owner, p.worker().ownedNs
+	if ownedNs == 0 || t.now()-ownedNs >= int64(ownerAge) {
+		if of.UID = p.user(); !t.enter(w, p, todo, of) {
+			return false
+		}
+		t.startMeter(w, todo)
+		of = t.owned(p)
+		t.stopMeter(w)
+		if t.leave(w, p, todo) {
+			return false
+		}
+	}
+	return t.enter(w, p, todo, of)
+}
+
+// leave ends a look that has found out whose a process is. If the worker was replaced meanwhile, the process is put
+// back.
+func (t *Table) leave(w *worker, p *Process, todo work) (late bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end(w)
+	if w.late {
+		p.work |= todo
+		t.jobs.enqueue(p)
+	}
+	return w.late
+}
+
+// enter begins a look at a process of an owner, or puts it back.
+func (t *Table) enter(w *worker, p *Process, todo work, of executable.Owner) (entered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() {
-		if !begun {
+		if !entered {
 			t.jobs.giveBack(p)
 		}
 	}()
@@ -161,13 +198,10 @@ func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 		p.state = jobWaiting
 		p.work |= todo
 		u.waiting = append(u.waiting, p)
+		t.hanging.watch()
 		return false
 	}
-	u.running++
-	w.process, w.owner, w.began, w.meter = p, of, time.Now(), meter{}
-	if t.hanging.looking = append(t.hanging.looking, w); len(t.hanging.looking) >= t.opts.Workers {
-		t.hanging.watch()
-	}
+	t.watch(w, p, of)
 	return true
 }
 

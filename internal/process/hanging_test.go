@@ -6,13 +6,17 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -65,6 +69,87 @@ func TestHangingProcesses(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	require.LessOrEqual(t, f.hanging.late, maxOwnerLate+2, "one of the others may be late for a moment")
+}
+
+// Whose a process is, is read of it as well, and may be all that hangs.
+func TestOwnersThatHang(t *testing.T) {
+	const hanging = 4
+	f := newFake(t, func(o *Options) { o.Now, o.RescanInterval = nil, quiet })
+	var fifos []string
+	for pid := 1; pid <= hanging; pid++ {
+		f.owned(pid, hostile, "")
+		path := filepath.Join(f.root, strconv.Itoa(pid), "status")
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, unix.Mkfifo(path, 0o600))
+		fifos = append(fifos, path)
+	}
+	f.Table = runTable(t, f.opts)
+	t.Cleanup(func() { // before the table's
+		for _, path := range fifos {
+			answer, err := os.OpenFile(path, os.O_RDWR, 0)
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, answer.Close())
+		}
+	})
+	for pid := 1; pid <= hanging; pid++ {
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	for pid := 100; pid < 104; pid++ {
+		loaded(t, f.Table, exists(f.owned(pid, harmless, "")))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.GreaterOrEqual(t, f.hanging.late, f.opts.Workers)
+}
+
+// Who was replaced while it found out whose a process is does not go on to look at it.
+func TestLateOwner(t *testing.T) {
+	f := newFake(t)
+	f.owned(42, hostile, "")
+	f.advance(int64(time.Second))
+	path := filepath.Join(f.root, "42", "status")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	w := &worker{alarm: func(time.Duration) {}}
+	p, todo := f.next()
+	begun := make(chan bool)
+	go func() { begun <- f.begin(w, p, todo) }()
+	eventually(t, "it is looked at", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return w.process == p
+	})
+	f.mu.Lock()
+	w.began = time.Now().Add(-lateAfter)
+	f.mu.Unlock()
+	require.True(t, f.overdue(w))
+	answer, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = answer.WriteString("Uid:\t65534\t0\t0\t0\n")
+	require.NoError(t, err)
+	require.False(t, <-begun)
+	require.NoError(t, answer.Close())
+	require.Equal(t, jobQueued, p.state)
+	require.Zero(t, f.hanging.late)
+}
+
+// A process that waits for looks at those of who is not known waits no more when its user is.
+func TestWaitsForNobody(t *testing.T) {
+	f := newFake(t)
+	for pid := 1; pid <= 3; pid++ {
+		f.owned(pid, harmless, "")
+	}
+	f.advance(int64(time.Second))
+	f.mu.Lock()
+	u := f.hanging.of(nobody)
+	u.running, u.late = 2, 1
+	f.mu.Unlock()
+	require.Nil(t, f.look())
+	p := f.process(record.ProcessID{TGID: 1, StartNs: 5e9})
+	require.Equal(t, jobWaiting, p.state)
+	f.Lookup(p.id, 1, harmless, nil)
+	require.Equal(t, jobQueued, p.state)
 }
 
 // look has a worker take the next process.
@@ -138,6 +223,21 @@ func TestWatch(t *testing.T) {
 	require.Len(t, alarms, 1)
 	require.LessOrEqual(t, alarms[third], lateAfter-notYet)
 	require.GreaterOrEqual(t, alarms[third], lateAfter-notYet-time.Since(before))
+}
+
+// What a process waits for is watched, also while a worker is left.
+func TestWaitedForIsWatched(t *testing.T) {
+	f := newFake(t, func(o *Options) { o.Workers = 4 })
+	for pid := 1; pid <= 3; pid++ {
+		f.owned(pid, hostile, "")
+	}
+	f.advance(int64(time.Second))
+	require.True(t, f.late(f.look(), lateAfter))
+	second := f.look()
+	alarms := 0
+	second.alarm, second.alarmed = func(time.Duration) { alarms++ }, false
+	require.Nil(t, f.look())
+	require.Equal(t, 1, alarms)
 }
 
 // While one look at a user's processes is late, the others come one at a time, up to a
@@ -353,10 +453,10 @@ func TestCostlyLooks(t *testing.T) {
 	took += lateAfter
 	f.stopMeter(other)
 	f.Table.done(other, other.process)
-	f.owned(51, harmless, "")
-	f.advance(int64(time.Second))
+	f.jobs.schedule(f.process(numbered(50)), workReread, urgent)
 	next, todo := f.next()
-	require.True(t, f.begin(other, next, todo))
+	require.EqualValues(t, 50, next.pid)
+	require.True(t, f.begin(other, next, todo), "whose it is, is known")
 	require.False(t, f.late(other, lateAfter), "nor is what the look before took")
 	f.Table.done(other, other.process)
 

@@ -5,6 +5,10 @@ package process
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,6 +54,54 @@ func TestLoad(t *testing.T) {
 	require.Nil(t, p.Info().Mapping(0x20000))
 	_, ok = p.Info().Mappings[0].Vaddr(0x10000)
 	require.False(t, ok)
+}
+
+// writeOnly is a file that nobody may read, root neither.
+const writeOnly = "/sys/bus/cpu/uevent"
+
+// refuseMaps has nobody read a process's mappings, as a security module does.
+func (f *fake) refuseMaps(pid int) {
+	f.t.Helper()
+	maps := filepath.Join(f.root, strconv.Itoa(pid), "maps")
+	require.NoError(f.t, os.Remove(maps))
+	require.NoError(f.t, os.Symlink(writeOnly, maps))
+}
+
+// Who a process is, is known also where its mappings may not be read. What was known of these stays.
+func TestMapsRefused(t *testing.T) {
+	f := newFake(t, selecting(wantsUID(1000)))
+	f.image(42, 500, "/bin/one")
+	f.refuseMaps(42)
+	f.HandleEvent(exists(image1))
+	require.Equal(t, 1, f.work())
+	want := &Info{Loaded: true, PID: 42, Name: "one", Path: "/bin/one", UID: 1000, Cgroup: "/", Verdict: VerdictWanted}
+	want.Mappings = []executable.Mapping{}
+	require.Equal(t, want, f.process(image1).Info())
+	require.EqualValues(t, 1, f.Stats().LoadErrors)
+
+	f.image(42, 500, "/bin/one")
+	f.lookAgain()
+	known := f.process(image1).Info()
+	require.Len(t, known.Mappings, 1)
+	f.refuseMaps(42)
+	f.lookAgain()
+	require.Same(t, known, f.process(image1).Info())
+	require.EqualValues(t, 2, f.Stats().LoadErrors)
+	r := &reader{}
+	r.init(f.opts)
+	_, err := r.inspect(t.Context(), &subject{id: image1, pid: 42})
+	require.ErrorIs(t, err, fs.ErrPermission)
+}
+
+// A program that is in memory alone has the name of its thread: the path ends with what it was before.
+func TestProgramInMemory(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/memfd:runc_cloned:/proc/self/exe")
+	f.write(42, "stat", "42 (runc:[2:INIT]) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 4096 1 0 0 0 0\n")
+	f.HandleEvent(exists(image1))
+	require.Equal(t, 1, f.work())
+	require.Equal(t, "runc:[2:INIT]", f.process(image1).Info().Name)
+	require.Equal(t, "/memfd:runc_cloned:/proc/self/exe", f.process(image1).Info().Path)
 }
 
 func TestUnknownProcessIsLoadedFirst(t *testing.T) {
@@ -278,6 +330,29 @@ func TestExecOfImageInBetween(t *testing.T) {
 	after.ExecID++
 	f.HandleEvent(execOf(f, after, 2))
 	require.Empty(t, p.Info().Name)
+}
+
+// What is read while an exec sets up the new image's memory is not the old one's: the stack begins where it does in
+// neither.
+func TestReadInTheMiddleOfExec(t *testing.T) {
+	f := newFake(t)
+	f.startStack = 1
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(execOf(f, image1, 1))
+	f.advance(int64(execSettle))
+	f.work()
+	p := f.process(image1)
+	child := record.ProcessID{TGID: 43, StartNs: 5e9}
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())})
+	require.EqualValues(t, 1, f.process(child).startStack, "the child has its parent's memory")
+	f.advance(int64(time.Second))
+	f.startStack = 3
+	f.image(42, 500, "/bin/two")
+	f.jobs.schedule(p, workLoad, urgent)
+	f.work()
+	require.Equal(t, "two", p.Info().Name, "nothing tells of the exec yet")
+	f.HandleEvent(execOf(f, image2, 2))
+	require.Equal(t, "one", p.Info().Name)
 }
 
 // execOf is an exec now, of an image whose stack begins somewhere.

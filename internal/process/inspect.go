@@ -90,6 +90,9 @@ func (r *reader) inspect(ctx context.Context, sub *subject) (*Info, error) {
 	for i := 0; ; i++ {
 		l, err := r.look(sub, workLoad, &s)
 		if err == nil {
+			err = l.refused
+		}
+		if err == nil {
 			_, _, err = r.identify(sub.id, sub.pid)
 		}
 		switch {

@@ -186,19 +186,23 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 	d := decide(l, t.situation(p, l.memoryShort))
 	if d.show {
-		// Only if the process is still the same, all of that was about it; and if the thread
-		// still has its memory, all of it was there.
-		switch now, stat, err := t.identify(p.id, p.pid); {
-		case err != nil:
-			return false, err
-		case now != l.tid:
-			return true, errOtherThread
-		default:
-			l.startStack = stat.StartStack
+		if err := t.confirm(p.id, p.pid, l); err != nil {
+			return errors.Is(err, errOtherThread), err
 		}
 	}
 	t.apply(p, w, l, &d)
 	return d.retry, nil
+}
+
+// confirm makes sure that a process is still the same: only then all that was read was about it; and if the thread still
+// has its memory, all of it was there.
+func (r *reader) confirm(id record.ProcessID, pid int, l *look) error {
+	tid, stat, err := r.identify(id, pid)
+	if err == nil && tid != l.tid {
+		err = errOtherThread
+	}
+	l.startStack = stat.StartStack
+	return err
 }
 
 func (t *Table) situation(p *Process, memoryShort bool) *situation {

@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 	"sync/atomic"
@@ -124,7 +125,8 @@ type look struct {
 	loading, updating bool
 	// again: a file was no use just now, which may pass; it is tried again soon.
 	again       bool
-	memoryShort bool // as of its subject
+	memoryShort bool  // as of its subject
+	refused     error // why the mappings may not be read, so that none are known
 
 	read remembered
 }
@@ -183,7 +185,13 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 
 // finishLook reads what a process has mapped and publishes.
 func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
-	if err := r.readMappings(l.tid, s); err != nil {
+	switch err := r.readMappings(l.tid, s); {
+	case errors.Is(err, fs.ErrPermission) && (l.read.info == nil || len(l.read.info.Mappings) == 0):
+		// A security module refuses it, or there is no capability: who it is, is known all the same.
+		r.counts.loadErrors.Add(1)
+		r.log.Debug("Reading the mappings of a process.", zap.Int("pid", sub.pid), zap.Error(err))
+		l.refused = err
+	case err != nil:
 		return err
 	}
 	l.read.execPages = s.execPages()
@@ -300,6 +308,10 @@ func (r *reader) who(tid int) (who, error) {
 	return who{status.UID, group}, err
 }
 
+// memfdPath begins what stands for the path of a program that is in memory alone, as that which starts containers
+// (runc). It ends with whatever it was called there, which is mostly a path of this very kind.
+const memfdPath = "/memfd:"
+
 // describe reads who a process is.
 func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
 	w, info := sub.who, &l.info
@@ -321,7 +333,9 @@ func (r *reader) describe(l *look, sub *subject, stat *procfs.Stat) error {
 	// Without permission, there is only the command name.
 	if exe, _, err := r.opts.FS.Executable(l.tid); err == nil {
 		info.Path = validUTF8(exe)
-		info.Name = path.Base(info.Path)
+		if !strings.HasPrefix(info.Path, memfdPath) {
+			info.Name = path.Base(info.Path)
+		}
 	}
 	return nil
 }

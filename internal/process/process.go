@@ -57,6 +57,8 @@ type lineage struct {
 	current, previous read
 	// older is the image that this one has replaced by exec.
 	older *Process
+	// startStack is what the kernel told of this image at its exec, or of that which has forked it; 0 if not known.
+	startStack uint64
 	// replacedNs is when an exec replaced this image, 0 if none did; replacedBy the StartStack of the
 	// image that did, 0 if that is not known.
 	replacedNs, replacedBy uint64
@@ -190,9 +192,12 @@ func (p *Process) setCurrent(r read) {
 }
 
 // tooLate reports whether what was read may be another image's. An exec has switched the memory a while
-// before its event; where it has not yet when all was read, the stack began elsewhere.
+// before its event; where it has not yet when all was read, the stack began where it does in this image. Where that is
+// not known, it began elsewhere than in the next one; but it does so, too, while an exec sets it up (setup_arg_pages in
+// fs/exec.c, then load_elf_binary in fs/binfmt_elf.c).
 func (p *Process) tooLate(r *read) bool {
-	if r.startStack != 0 && p.replacedBy != 0 && r.startStack != p.replacedBy {
+	own := p.startStack == 0 || r.startStack == p.startStack
+	if own && r.startStack != 0 && p.replacedBy != 0 && r.startStack != p.replacedBy {
 		return false
 	}
 	return p.replacedNs != 0 && r.endNs+uint64(execDuration) >= p.replacedNs

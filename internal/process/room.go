@@ -187,16 +187,19 @@ func (p *Process) loss() loss {
 // nobody: nothing has told yet.
 func (p *Process) user() uint32 { return p.uid.Load() }
 
-// setUser notes whose process it is, if that is known. One that waits in another user's queue leaves that. The table
-// is locked.
+// setUser notes whose process it is, if that is known. One that waits in another user's queue, or for looks at another
+// user's, does so no more. The table is locked.
 func (t *Table) setUser(p *Process, uid uint32) {
 	if uid == nobody || uid == p.user() {
 		return
 	}
 	p.uid.Store(uid)
 	t.account(p)
-	if p.turn != nil {
+	switch {
+	case p.turn != nil:
 		heap.Remove(&p.turn.queue, p.index)
+		t.jobs.enqueue(p)
+	case p.state == jobWaiting: // hanging.release takes it out of userLooks.waiting
 		t.jobs.enqueue(p)
 	}
 }

@@ -5,6 +5,9 @@ package process
 import (
 	"maps"
 	"slices"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -65,19 +68,49 @@ func (s *Selection) inherited(parent Verdict) Verdict {
 
 // Judge gives a first verdict on all processes that are known, by Selection.Wants
 // alone, so that no sample comes before. It reads a few small files of /proc for
-// each, and is called before Run.
-func (t *Table) Judge() {
+// each, and is called before Run. What takes longer than atMost is left to Run: a process that ends can keep who reads
+// of it.
+func (t *Table) Judge(atMost time.Duration) {
 	if t.opts.Selection == nil {
 		return
 	}
 	t.mu.RLock()
 	known := slices.Collect(maps.Values(t.byPID))
 	t.mu.RUnlock()
-	for _, p := range known {
-		// What cannot be read is counted when it is read as a whole.
-		l, err := t.beginLook(&subject{id: p.id, pid: p.pid}, workLoad)
-		if err == nil && (l.kernel || !l.wanted) {
-			_, _ = t.conclude(p, workLoad, l)
+	type read struct {
+		p *Process
+		l *look
+	}
+	looks, over := make(chan read), make(chan struct{})
+	defer close(over)
+	go func() {
+		defer close(looks)
+		for _, p := range known {
+			// What cannot be read is counted when it is read as a whole.
+			l, err := t.beginLook(&subject{id: p.id, pid: p.pid}, workLoad)
+			if err != nil || !l.kernel && l.wanted || t.confirm(p.id, p.pid, l) != nil {
+				continue
+			}
+			select {
+			case looks <- read{p, l}:
+			case <-over:
+				return
+			}
+		}
+	}()
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	for {
+		select {
+		case look, more := <-looks:
+			if !more {
+				return
+			}
+			d := decide(look.l, t.situation(look.p, false))
+			t.apply(look.p, workLoad, look.l, &d)
+		case <-timer.C:
+			t.log.Warn("Not all processes could be judged before sampling starts: the first samples of others may be missing.", zap.Duration("after", atMost))
+			return
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
@@ -80,7 +82,7 @@ func TestSelectionJudge(t *testing.T) {
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: second, PID: 43})
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: record.ProcessID{TGID: 44, StartNs: 1}, PID: 44}) // has gone meanwhile
-	f.Judge()
+	f.Judge(time.Minute)
 	require.True(t, f.published.filters(image1))
 	require.Equal(t, VerdictFiltered, f.process(image1).Info().Verdict)
 	require.Equal(t, VerdictUnknown, f.process(second).Info().Verdict, "wanted, as far as it is known")
@@ -88,6 +90,21 @@ func TestSelectionJudge(t *testing.T) {
 	f.work()
 	require.Equal(t, VerdictFiltered, f.process(image1).Info().Verdict)
 	require.Equal(t, VerdictWanted, f.process(second).Info().Verdict)
+}
+
+// What does not let itself be judged at the start does not keep it waiting.
+func TestJudgeDoesNotHang(t *testing.T) {
+	f := newFake(t, selecting(wantsUID(0)))
+	f.image(42, 500, "/bin/one")
+	path := filepath.Join(f.root, "42", "status")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
+	f.Judge(time.Millisecond)
+	require.Equal(t, VerdictUnknown, f.process(image1).Info().Verdict)
+	answer, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	require.NoError(t, answer.Close())
 }
 
 // Selectors by PID hold from the first look on, for what is there at the start and for
@@ -99,7 +116,7 @@ func TestSelectionByPID(t *testing.T) {
 	f.image(43, 600, "/bin/two")
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: image1, PID: 42})
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: second, PID: 43})
-	f.Judge()
+	f.Judge(time.Minute)
 	require.True(t, f.published.filters(image1))
 	require.False(t, f.published.filters(second))
 	f.work()

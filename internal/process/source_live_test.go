@@ -395,7 +395,7 @@ int main(int argc, char **argv) {
 		if len(want) < record.MaxLabelSources {
 			want = append(want, library)
 		}
-		require.Equal(t, want, active())
+		require.Equal(t, want, active(), "%+v", proc.Info().Sources)
 		sources, _ := r.of(ev.Process)
 		require.Len(t, sources, len(want))
 	}

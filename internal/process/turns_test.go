@@ -30,7 +30,15 @@ func newTurnsTest(t *testing.T, costs func(*Process) time.Duration) *turnsTest {
 		}
 		return f.clock.Load()
 	})
-	f.fake = newFake(t, func(o *Options) { o.CPU = f.cpu })
+	f.fake = newFake(t, func(o *Options) {
+		o.CPU = f.cpu
+		o.threadTime = func(tid int) int64 {
+			if tid == 0 {
+				return 0 // of the fake's worker: the test says what looks take
+			}
+			return budget.ThreadTime(tid)
+		}
+	})
 	f.advance(int64(2 * turnSaved))
 	return f
 }
@@ -273,6 +281,7 @@ func TestTurnsBesideARunningLook(t *testing.T) {
 			require.Equal(t, thread, tid)
 			return int64(time.Hour + took)
 		}
+		f.worker.tid.Store(thread)
 		first := f.start(1, "1000", nil)
 		f.await(first)
 		second := f.start(2, "1000", first)
@@ -282,8 +291,8 @@ func TestTurnsBesideARunningLook(t *testing.T) {
 		p, todo := f.next()
 		require.Same(t, second, p)
 		w := &worker{alarm: func(time.Duration) {}}
-		require.True(t, f.begin(w, p, todo))
 		w.tid.Store(thread)
+		require.True(t, f.begin(w, p, todo))
 		f.startMeter(w, todo)
 		for range 10 {
 			took += step.took / 10
@@ -309,8 +318,7 @@ func TestMeter(t *testing.T) {
 	f.advance(int64(time.Second))
 	got, todo := f.next()
 	require.Same(t, p, got)
-	require.True(t, f.begin(&f.worker, p, todo))
-	f.spend(&f.worker, todo, func() {
+	f.worker.do(f.Table, p, todo, func() {
 		for began := f.opts.cpuTime(); f.opts.cpuTime()-began < int64(20*time.Millisecond); {
 		}
 		f.advance(int64(meterEvery))

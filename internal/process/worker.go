@@ -159,14 +159,18 @@ func (c *workers) looksAt() (pids []int) {
 	return pids
 }
 
-// spend counts the CPU time of work on a process.
-func (t *Table) spend(w *worker, todo work, job func()) {
+// do does work on a process, if that need not wait, and counts its CPU time.
+func (w *worker) do(t *Table, p *Process, todo work, job func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	w.tid.Store(int32(procfs.Thread()))
+	if !t.begin(w, p, todo) {
+		return
+	}
 	t.startMeter(w, todo)
 	job()
 	t.stopMeter(w)
+	t.done(w, p)
 }
 
 func (w *worker) work(ctx context.Context, t *Table) {
@@ -174,13 +178,10 @@ func (w *worker) work(ctx context.Context, t *Table) {
 	for ctx.Err() == nil && !w.late {
 		p, todo := t.next()
 		if p != nil {
-			if t.begin(w, p, todo) {
-				t.spend(w, todo, func() {
-					t.run(p, todo, &s)
-					s.release()
-				})
-				t.done(w, p)
-			}
+			w.do(t, p, todo, func() {
+				t.run(p, todo, &s)
+				s.release()
+			})
 			continue
 		}
 		select {

@@ -79,12 +79,33 @@ type Cgroup struct {
 
 // Cgroup returns the control groups of a process.
 func (f FS) Cgroup(pid int) (Cgroup, error) {
+	text, err := f.cgroup(pid)
+	return parseCgroup(text), err
+}
+
+func (f FS) cgroup(pid int) (string, error) {
 	var buffer [firstRead]byte
 	data, _, err := f.read(pid, "cgroup", maxCgroupBytes, buffer[:])
 	if err != nil {
-		return Cgroup{}, fmt.Errorf("read cgroup: %w", err)
+		return "", fmt.Errorf("read cgroup: %w", err)
 	}
-	return parseCgroup(string(data)), nil
+	return string(data), nil
+}
+
+// Cgroup1 reports whether the host manages its processes by cgroup v1, alone or beside v2 (systemd's legacy and hybrid
+// hierarchies). Container runtimes make their groups there then.
+func (f FS) Cgroup1() bool {
+	text, _ := f.cgroup(1) // what cannot be read has no line
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(line, ":")
+		controllers, _, _ := strings.Cut(rest, ":")
+		for name := range strings.SplitSeq(controllers, ",") {
+			if name == "memory" || name == "name=systemd" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // outsideCgroup begins the paths of groups outside of the reader's cgroup namespace.

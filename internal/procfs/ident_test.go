@@ -72,6 +72,24 @@ func TestPrivateCgroups(t *testing.T) {
 	require.False(t, FS{Root: t.TempDir()}.PrivateCgroups(), "cannot be read")
 }
 
+// A hierarchy of v1 for something else than what services and containers are made of says nothing.
+func TestCgroup1(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0::/init.scope\n":              false,
+		"":                              false,
+		"1:net_cls:/\n0::/init.scope\n": false,
+		"1:name=systemd:/init.scope\n0::/init.scope\n":                true,
+		"12:cpu,cpuacct:/\n11:memory:/\n1:name=systemd:/init.scope\n": true,
+		"4:net_cls,memory:/\n":                                        true,
+	} {
+		root := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(root, "1"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(root, "1", "cgroup"), []byte(text), 0o600))
+		require.Equal(t, want, FS{Root: root}.Cgroup1(), text)
+	}
+	require.False(t, FS{Root: t.TempDir()}.Cgroup1(), "cannot be read")
+}
+
 func TestCommandLine(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))

@@ -13,8 +13,8 @@ import (
 // kernel's own default limit, vm.max_map_count, is 65,530.
 const MaxMappings = 1 << 18
 
-// maxMapsBytes bounds what is read of one maps file. The kernel shows a path in
-// full, and directories can be nested far beyond PATH_MAX: with a path of
+// maxMapsBytes bounds what is read of one maps file, where the kernel can only tell of mappings by that. It shows a path
+// in full, and directories can be nested far beyond PATH_MAX: with a path of
 // megabytes, few mappings make a file that takes minutes.
 const maxMapsBytes = 64 << 20
 
@@ -37,7 +37,7 @@ const (
 	PermShared
 )
 
-// Mapping is one line of /proc/PID/maps: [Start, Limit) shows the file from Offset on.
+// Mapping is what a line of /proc/PID/maps says: [Start, Limit) shows the file from Offset on.
 type Mapping struct {
 	Start, Limit uint64 // addresses
 	Offset       uint64 // in the file, bytes
@@ -56,7 +56,10 @@ func (f FS) Mappings(pid int) iter.Seq2[Mapping, error] {
 
 // A MappingReader reads the mappings of one process after the other, with the same buffer. It is for
 // one goroutine.
-type MappingReader struct{ lines *bufio.Reader }
+type MappingReader struct {
+	lines *bufio.Reader
+	name  []byte
+}
 
 // Mappings is FS.Mappings.
 func (b *MappingReader) Mappings(f FS, pid int) iter.Seq2[Mapping, error] {
@@ -67,7 +70,9 @@ func (b *MappingReader) Mappings(f FS, pid int) iter.Seq2[Mapping, error] {
 			return
 		}
 		defer file.Close()
-		b.read(file, yield)
+		if !b.query(file, yield) {
+			b.read(file, yield)
+		}
 	}
 }
 
@@ -150,7 +155,11 @@ func parseMapping(line []byte, cut bool, prevPath string) (Mapping, error) {
 	if cut {
 		return m, nil
 	}
-	m.Path = parseMappedPath(bytes.TrimLeft(line[p.off:], " "), m.Inode != 0, prevPath)
+	path := bytes.TrimLeft(line[p.off:], " ")
+	if bytes.Contains(path, []byte(`\012`)) { // the kernel's only escape
+		path = bytes.ReplaceAll(path, []byte(`\012`), []byte("\n"))
+	}
+	m.Path = mappedPath(path, m.Inode != 0, prevPath)
 	return m, nil
 }
 
@@ -172,15 +181,11 @@ func mkdev(major, minor uint64) uint64 {
 	return (major&0xfff)<<8 | (major&^0xfff)<<32 | minor&0xff | (minor&^0xff)<<12
 }
 
-// parseMappedPath undoes the kernel's only escape, \012 for a newline, and
-// takes off " (deleted)", of a file that has no name any more. A file may really be
+// mappedPath takes off " (deleted)", of a file that has no name any more. A file may really be
 // named so: whoever opens a file by its path compares the inode.
-func parseMappedPath(b []byte, isFile bool, prevPath string) string {
+func mappedPath(b []byte, isFile bool, prevPath string) string {
 	if isFile {
 		b = bytes.TrimSuffix(b, []byte(" (deleted)"))
-	}
-	if bytes.Contains(b, []byte(`\012`)) {
-		b = bytes.ReplaceAll(b, []byte(`\012`), []byte("\n"))
 	}
 	if string(b) == prevPath {
 		return prevPath

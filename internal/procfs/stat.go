@@ -54,9 +54,11 @@ type Stat struct {
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // Stat reads /proc/PID/stat.
-func (f FS) Stat(pid int) (Stat, error) {
+func (f FS) Stat(pid int) (Stat, error) { return f.stat(pid, "stat") }
+
+func (f FS) stat(pid int, name string) (Stat, error) {
 	var buffer [firstRead]byte
-	data, _, err := f.read(pid, "stat", maxStatBytes, buffer[:])
+	data, _, err := f.read(pid, name, maxStatBytes, buffer[:])
 	if err != nil {
 		return Stat{}, fmt.Errorf("read stat: %w", err)
 	}
@@ -211,7 +213,8 @@ func (f FS) LiveThread(pid int) (int, error) {
 		if err != nil {
 			continue
 		}
-		if st, err := f.Stat(tid); err == nil && !st.Dead() && !st.Ending {
+		// What /proc/TID/stat says is summed up over all threads, this is not.
+		if st, err := f.stat(pid, "task/"+name+"/stat"); err == nil && !st.Dead() && !st.Ending {
 			return tid, nil
 		}
 	}

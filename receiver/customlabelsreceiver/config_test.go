@@ -63,6 +63,7 @@ func TestConfigValid(t *testing.T) {
 			Attributes: Attributes{
 				ThreadID: AttributeOn{Enabled: true}, ThreadName: AttributeOn{Enabled: true}, TraceID: AttributeOn{Enabled: true},
 			},
+			UnknownService:   true,
 			OffCPU:           configoptional.Default(OffCPU{Threshold: 0.01, Minimum: time.Millisecond}),
 			Unwind:           UnwindRows,
 			Symbolize:        SymbolizeLocal,
@@ -96,7 +97,7 @@ func TestConfigValid(t *testing.T) {
 			},
 			Metrics:                 Metrics{LabelKeys: []string{"tenant", "http.route"}, Interval: time.Minute},
 			Attributes:              Attributes{CPULogicalNumber: AttributeOff{Enabled: true}},
-			ResourceAttributes:      ResourceAttributes{ProcessCommandLine: AttributeOff{Enabled: true}},
+			ResourceAttributes:      ResourceAttributes{ProcessCommandArgs: AttributeOff{Enabled: true}},
 			ResourceFromEnvironment: true,
 			OffCPU:                  offCPU(0.25, 5*time.Microsecond),
 			Unwind:                  UnwindFramePointers,

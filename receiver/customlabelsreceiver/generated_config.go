@@ -206,8 +206,8 @@ func NewDefaultOffCPU() OffCPU {
 
 // ResourceAttributes says which attributes resources have.
 type ResourceAttributes struct {
-	// The command line, which may hold secrets. Privacy: on only where it holds none.
-	ProcessCommandLine AttributeOff `mapstructure:"process.command_line"`
+	// The command line, argument by argument, which may hold secrets. Privacy: on only where it holds none.
+	ProcessCommandArgs AttributeOff `mapstructure:"process.command_args"`
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -215,7 +215,7 @@ type ResourceAttributes struct {
 // NewDefaultResourceAttributes returns a new ResourceAttributes with default values consistent with the annotations in the schema.
 func NewDefaultResourceAttributes() ResourceAttributes {
 	return ResourceAttributes{
-		ProcessCommandLine: NewDefaultAttributeOff(),
+		ProcessCommandArgs: NewDefaultAttributeOff(),
 	}
 }
 
@@ -330,6 +330,8 @@ type Config struct {
 	Symbolize string `mapstructure:"symbolize"`
 	// Says which processes are sampled.
 	Targets Targets `mapstructure:"targets"`
+	// Name the service of a process that names none unknown_service:NAME, as the semantic conventions ask of SDKs. Backend: off where a processor names it, such as k8s_attributes, which does so only where there is no service.name.
+	UnknownService bool `mapstructure:"unknown_service"`
 	// How user stacks are walked: by the unwind tables of the executables and by frame pointer where there are none, or only by frame pointer. Operator: all programs have frame pointers, and memory counts.
 	Unwind string `mapstructure:"unwind"`
 	// prevent unkeyed literal initialization
@@ -421,6 +423,7 @@ func createDefaultConfig() component.Config {
 		SamplesPerSecond:        19,
 		Symbolize:               "local",
 		Targets:                 NewDefaultTargets(),
+		UnknownService:          true,
 		Unwind:                  "rows",
 	}
 }

@@ -23,8 +23,8 @@ func (c *Config) options() pipeline.Options {
 		Trace:    c.Attributes.TraceID.Enabled,
 		ThreadID: c.Attributes.ThreadID.Enabled, ThreadName: c.Attributes.ThreadName.Enabled,
 		CPU:         c.Attributes.CPULogicalNumber.Enabled,
-		CommandLine: c.ResourceAttributes.ProcessCommandLine.Enabled,
-		Environment: c.ResourceFromEnvironment,
+		CommandArgs: c.ResourceAttributes.ProcessCommandArgs.Enabled,
+		Environment: c.ResourceFromEnvironment, NamedServiceOnly: !c.UnknownService,
 	}
 	o.Unwind.FramePointersOnly = c.Unwind != UnwindRows
 	o.SkipRuntimes = [...]bool{

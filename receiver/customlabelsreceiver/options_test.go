@@ -51,7 +51,7 @@ func TestOptionsEverything(t *testing.T) {
 	want.Labels.RefuseConflicts = true
 	want.Labels.PerContainer = true
 	want.Metrics.LabelKeys, want.Metrics.Interval = []string{"tenant", "http.route"}, time.Minute
-	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandLine: true, Environment: true}
+	want.Attributes = pipeline.AttributeOptions{CPU: true, CommandArgs: true, Environment: true, NamedServiceOnly: true}
 	want.Unwind.FramePointersOnly, want.Symbols.Skip = true, true
 	for kind := record.RuntimeNone + 1; kind < record.NumRuntimes; kind++ {
 		want.SkipRuntimes[kind] = true
@@ -94,7 +94,7 @@ func TestOptionsAttributes(t *testing.T) {
 	for want, key := range map[pipeline.AttributeOptions]string{
 		{ThreadID: true}: "attributes::thread.id", {ThreadName: true}: "attributes::thread.name",
 		{CPU: true}: "attributes::cpu.logical_number", {Trace: true}: "attributes::trace_id",
-		{CommandLine: true}: "resource_attributes::process.command_line",
+		{CommandArgs: true}: "resource_attributes::process.command_args",
 	} {
 		cfg := defaultConfig()
 		cfg.Attributes, cfg.ResourceAttributes = Attributes{}, ResourceAttributes{}

@@ -209,6 +209,7 @@ int process_exec(__u64 *ctx)
 		if (sources->count && begin_with(sources, seal(0, &program, sizeof(program)), &id))
 			begin(&id, &entry);
 	}
+	bpf_map_delete_elem(&sampled, &id); /* a sample during the exec was told too early */
 	ev = reserve_event(EXEC_PATH_BYTES);
 	if (!ev)
 		return 0;
