@@ -141,7 +141,7 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 			return told[id]
 		}
 		require.Eventually(t, func() bool { return n() >= want }, time.Minute, time.Millisecond)
-		require.Equal(t, want, n())
+		require.LessOrEqual(t, n(), 2*want, "once more if the exec's event was just being written")
 	}
 	requireTold(1, first.pid)
 	requireTold(0, known.pid)

@@ -209,8 +209,8 @@ int process_exec(__u64 *ctx)
 		if (sources->count && begin_with(sources, seal(0, &program, sizeof(program)), &id))
 			begin(&id, &entry);
 	}
-	bpf_map_delete_elem(&sampled, &id); /* a sample during the exec was told too early */
 	ev = reserve_event(EXEC_PATH_BYTES);
+	bpf_map_delete_elem(&sampled, &id); /* a sample before this event was told too early */
 	if (!ev)
 		return 0;
 	fill_event(ev, task, EVENT_EXEC);
