@@ -404,7 +404,7 @@ func (sb *sideband) drain(events []record.Event) (_ []record.Event, crowded bool
 	return events, crowded
 }
 
-// maxMappingRecord are the bytes of the longest record: PERF_RECORD_MMAP2 with a path of PATH_MAX, or PERF_RECORD_LOST
+// maxMappingRecord are the bytes of the longest record: PERF_RECORD_MMAP2 with a path of PATH_MAX, and PERF_RECORD_LOST
 // before it.
 const maxMappingRecord = unix.PathMax + 256
 

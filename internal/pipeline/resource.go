@@ -20,7 +20,7 @@ import (
 func decided(key string) bool {
 	key = labels.Undotted(labels.PrometheusName(key))
 	switch key {
-	case "process_pid", "process_owner", "process_command", "process_command_line", "process_command_args", "container_id":
+	case "process_pid", "process_owner", "process_command", "process_command_line", "process_command_args", "container_id", "k8s_pod_uid":
 		return true
 	}
 	for _, group := range [...]string{
@@ -57,6 +57,9 @@ func putProcess(attrs pcommon.Map, info *process.Info) {
 	}
 	if info.ContainerID != "" {
 		attrs.PutStr("container.id", info.ContainerID)
+	}
+	if info.PodUID != "" {
+		attrs.PutStr("k8s.pod.uid", info.PodUID)
 	}
 	if info.Loaded {
 		attrs.PutInt("process.real_user.id", int64(info.UID))

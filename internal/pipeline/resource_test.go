@@ -56,7 +56,7 @@ func TestResourceDecided(t *testing.T) {
 		"process.pid", "process.owner", "process.user.id", "process.user.name", "process.real_user.id", "process.real_user.name",
 		"process.saved_user.id", "process.saved_user.name", "process.executable.name", "process.executable.path",
 		"process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash",
-		"process.command", "process.command_line", "process.command_args", "container.id",
+		"process.command", "process.command_line", "process.command_args", "container.id", "k8s.pod.uid",
 		"container_id", "process_pid", "process-executable name", "process.real.user.id", // as some backends keep them
 	)
 	others := []string{"process.runtime.version", "process.ownership", "process.commander", "user.id", "container.name"}
@@ -81,14 +81,14 @@ func TestResourceOfProcess(t *testing.T) {
 		return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}}
 	}
 	info := &process.Info{
-		PID: 7, Name: "x", Path: "/bin/x", UID: 10, ContainerID: "c",
+		PID: 7, Name: "x", Path: "/bin/x", UID: 10, ContainerID: "c", PodUID: "p",
 		Environment: []*commonpb.KeyValue{text("service.name", "environment"), text("container.id", "other")},
 		Resource:    []*commonpb.KeyValue{text("service.name", "context"), text("process.real_user.id", "0")},
 	}
 	attrs := pcommon.NewMap()
 	putProcess(attrs, info)
 	want := map[string]any{
-		"service.name": "context", "container.id": "c", "process.pid": int64(7),
+		"service.name": "context", "container.id": "c", "k8s.pod.uid": "p", "process.pid": int64(7),
 		"process.executable.name": "x", "process.executable.path": "/bin/x",
 	}
 	require.Equal(t, want, attrs.AsRaw(), "the user is not known yet")

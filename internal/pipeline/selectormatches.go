@@ -63,10 +63,10 @@ func (m *selectorMatches) ofWholeHierarchy() (all []string) {
 	return all
 }
 
-// byCgroup describes those that look at the path of a cgroup.
+// byCgroup describes those that look at a cgroup.
 func (m *selectorMatches) byCgroup() (all []string) {
 	for i := range m.selectors {
-		if m.selectors[i].Cgroup != "" {
+		if m.selectors[i].Cgroup != "" || m.selectors[i].CgroupID != 0 {
 			all = append(all, m.describe(i))
 		}
 	}

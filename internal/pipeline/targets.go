@@ -18,7 +18,7 @@ import (
 func warnOfCgroups(log *zap.Logger, m *selectorMatches, fs procfs.FS) {
 	if blind := m.ofWholeHierarchy(); len(blind) > 0 && fs.PrivateCgroups() {
 		log.Warn("Selectors by cgroup match no process outside of the collector's container: from its cgroup namespace, paths of other cgroups begin with /.., and ids cannot be had. "+
-			"Begin patterns with **/, as in **/system.slice/*.service/**, or give the collector the host's cgroup namespace.",
+			"Begin patterns with **/, as in **/system.slice/nginx.service/**, or give the collector the host's cgroup namespace.",
 			zap.Strings("selectors", blind))
 	}
 	if named := m.byCgroup(); len(named) > 0 && fs.Cgroup1() {

@@ -60,7 +60,7 @@ func TestCgroupWarning(t *testing.T) {
 	require.Equal(t, []any{`exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"}, warned("0::/../../init.scope\n", &selection))
 	require.Nil(t, warned("0::/init.scope\n", &selection))
 	require.Nil(t, warned("0::/../../init.scope\n", &targets.Selection{Include: selection.Include}))
-	require.Equal(t, []any{`include[0]: cgroup: "**/user.slice/**"`, `exclude[0]: cgroup: "/system.slice/**"`},
+	require.Equal(t, []any{`include[0]: cgroup: "**/user.slice/**"`, `exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"},
 		warned("1:name=systemd:/init.scope\n0::/init.scope\n", &selection))
 	require.Nil(t, warned("1:name=systemd:/init.scope\n0::/init.scope\n", &targets.Selection{Exclude: []targets.Selector{{PID: 1}}}))
 }

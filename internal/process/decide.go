@@ -60,6 +60,12 @@ func decide(l *look, at *situation) decision {
 	d.settled = l.info.Verdict != VerdictFiltered && !again
 	d.show = l.full || l.changed || l.newContext || !slices.Equal(before.Sources, l.info.Sources) ||
 		before.Verdict != l.info.Verdict || !sameOwner(before, &l.info) || len(before.past) != len(l.info.past)
+	if l.refused != nil { // which says nothing of sources
+		d.settled = false
+		if d.tell == publishedSources {
+			d.tell = unpublished
+		}
+	}
 	l.reduce(at.memoryShort)
 	return d
 }
@@ -108,7 +114,7 @@ func (at *situation) news(v Verdict, sources []record.LabelSource, again bool) p
 // sameOwner reports whether what a process may change of itself is unchanged.
 func sameOwner(a, b *Info) bool {
 	return a.UID == b.UID && a.Path == b.Path && a.Cgroup == b.Cgroup && a.CgroupID == b.CgroupID &&
-		a.ContainerID == b.ContainerID
+		a.ContainerID == b.ContainerID && a.PodUID == b.PodUID
 }
 
 // reduce leaves out of what was read of a process what takes the most memory, when there

@@ -19,9 +19,9 @@ import (
 // take. So a worker that does either is replaced, and what that costs is
 // bounded: by user, and in a user's containers.
 const (
-	// lateAfter is how long a look that waits, or so much of a CPU that one that computes may take before its
-	// worker is replaced: others have to wait for so long.
-	lateAfter = 100 * time.Millisecond
+	// lateAfter is how long a look that waits may take before its worker is replaced: others have to wait for so
+	// long. So is one that computes: that has had costlyAfter of a CPU by then.
+	lateAfter, costlyAfter = 100 * time.Millisecond, 50 * time.Millisecond
 	// slowAfter is the same for one that waits for a CPU, or for another worker's look.
 	slowAfter = 2 * time.Second
 	// hungAfter is when a look that is late, and waits, is given up.
@@ -32,7 +32,8 @@ const (
 	// ownerAge is for how long it is believed whose a process is.
 	ownerAge = time.Second
 	// maxLate looks take a thread each, maxUserLate of them at one user's processes, and
-	// maxOwnerLate at those in one container, of which maxOwnerCostly compute. A user who has as many has to wait.
+	// maxOwnerLate at those in one container, of which maxOwnerCostly computed then, less
+	// than slowAfter ago. A user who has as many has to wait.
 	maxLate, maxUserLate, maxOwnerLate, maxOwnerCostly = 128, 32, 8, 2
 )
 
@@ -142,26 +143,31 @@ func (t *Table) begin(w *worker, p *Process, todo work) (begun bool) {
 			return false
 		}
 		t.startMeter(w, todo)
-		of = t.owned(p)
+		now := t.owned(p)
 		t.stopMeter(w)
-		if t.leave(w, p, todo) {
-			return false
+		if stays, late := t.goOn(w, p, todo, now == of); stays || late {
+			return stays
 		}
+		of = now
 	}
 	return t.enter(w, p, todo, of)
 }
 
-// leave ends a look that has found out whose a process is. If the worker was replaced meanwhile, the process is put
-// back.
-func (t *Table) leave(w *worker, p *Process, todo work) (late bool) {
+// goOn has a look go on when it has found out whose a process is, if that is as it was: else it ends. If the worker was
+// replaced meanwhile, the process is put back.
+func (t *Table) goOn(w *worker, p *Process, todo work, same bool) (stays, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if same && !w.late {
+		w.began, w.meter = time.Now(), meter{}
+		return true, false
+	}
 	t.end(w)
 	if w.late {
 		p.work |= todo
 		t.jobs.enqueue(p)
 	}
-	return w.late
+	return false, w.late
 }
 
 // enter begins a look at a process of an owner, or puts it back.
@@ -231,7 +237,7 @@ func (t *Table) end(w *worker) {
 	t.hanging.settle(of.UID)
 }
 
-// rest notes that a late look does not compute any more.
+// rest notes that a late look does not count as one that computes any more.
 func (u *userLooks) rest(w *worker) {
 	if !w.costly {
 		return
@@ -277,12 +283,12 @@ func (t *Table) overdue(w *worker) (replace bool) {
 	defer t.mu.Unlock()
 	w.alarmed = false
 	t.chargeRunning(t.now())
-	took, costly := time.Since(w.began), w.meter.chargedNs >= int64(lateAfter)
+	took, costly := time.Since(w.began), w.meter.chargedNs >= int64(costlyAfter)
 	switch {
 	case w.process == nil, t.ending.Load():
 		return false // it has just ended, or Run is about to, which tells of it
 	case took < lateAfter: // it was set for an earlier one
-		if len(t.hanging.looking) >= t.opts.Workers {
+		if len(t.hanging.looking) >= t.opts.Workers || len(t.hanging.of(w.owner.UID).waiting) > 0 {
 			w.setAlarm(lateAfter - took)
 		}
 		return false
@@ -295,13 +301,20 @@ func (t *Table) overdue(w *worker) (replace bool) {
 		t.hanging.late++
 		u.late++
 		u.containers[w.owner.Container]++
-		if w.costly = costly && !procfs.Blocked(int(w.tid.Load())); w.costly {
+		next := hungAfter
+		if w.costly = costly && took < slowAfter && !procfs.Blocked(int(w.tid.Load())); w.costly {
 			u.costly[w.owner.Container]++
+			next = slowAfter
 		}
 		t.hanging.release(u, t.jobs)
 		t.jobs.giveBack(w.process)
-		w.setAlarm(hungAfter - took)
+		w.setAlarm(next - took)
 		return true
+	case w.costly: // others of its owner have waited for long enough
+		u := t.hanging.of(w.owner.UID)
+		u.rest(w)
+		t.hanging.release(u, t.jobs)
+		w.setAlarm(max(hungAfter-took, time.Second))
 	case took < hungAfter || !procfs.Blocked(int(w.tid.Load())):
 		w.setAlarm(max(hungAfter-took, time.Second))
 	default:
@@ -313,9 +326,6 @@ func (t *Table) overdue(w *worker) (replace bool) {
 // hung gives up a look that is late. What its process runs next is the same process.
 func (t *Table) hung(w *worker) {
 	w.hung = true
-	u := t.hanging.of(w.owner.UID)
-	u.rest(w)
-	t.hanging.release(u, t.jobs)
 	t.hanging.hung++
 	t.counts.stuck.Add(1)
 	p := w.process

@@ -150,6 +150,7 @@ func TestWaitsForNobody(t *testing.T) {
 	require.Equal(t, jobWaiting, p.state)
 	f.Lookup(p.id, 1, harmless, nil)
 	require.Equal(t, jobQueued, p.state)
+	require.Empty(t, u.waiting)
 }
 
 // look has a worker take the next process.
@@ -238,6 +239,8 @@ func TestWaitedForIsWatched(t *testing.T) {
 	second.alarm, second.alarmed = func(time.Duration) { alarms++ }, false
 	require.Nil(t, f.look())
 	require.Equal(t, 1, alarms)
+	require.False(t, f.late(second, notYet), "the alarm was for an earlier look")
+	require.Equal(t, 2, alarms)
 }
 
 // While one look at a user's processes is late, the others come one at a time, up to a
@@ -434,10 +437,10 @@ func TestCostlyLooks(t *testing.T) {
 		return w
 	}
 	first, second := run(), run()
-	took = lateAfter - 1
+	took = costlyAfter - 1
 	f.advance(int64(meterEvery))
 	require.False(t, f.late(first, lateAfter), "it may have waited for a CPU")
-	took = lateAfter
+	took = costlyAfter
 	f.advance(int64(meterEvery))
 	require.True(t, f.late(first, lateAfter))
 	require.True(t, f.late(second, lateAfter))
@@ -450,7 +453,7 @@ func TestCostlyLooks(t *testing.T) {
 	other := run()
 	require.EqualValues(t, harmless, other.owner.UID)
 	require.False(t, f.late(other, lateAfter), "what others took is not its own")
-	took += lateAfter
+	took += costlyAfter
 	f.stopMeter(other)
 	f.Table.done(other, other.process)
 	f.jobs.schedule(f.process(numbered(50)), workReread, urgent)
@@ -465,15 +468,13 @@ func TestCostlyLooks(t *testing.T) {
 	third := run()
 	require.False(t, f.late(third, lateAfter))
 	require.Nil(t, f.look(), "one at a time")
-	took += lateAfter
+	took += costlyAfter
 	f.advance(int64(meterEvery))
 	require.True(t, f.late(third, lateAfter))
 	require.Nil(t, f.look(), "too many again")
 
-	// One that has computed and never answers counts as what waits.
-	third.tid.Store(math.MaxInt32) // no thread that runs
-	require.False(t, f.late(third, hungAfter))
-	require.NotNil(t, f.look())
+	require.False(t, f.late(third, slowAfter))
+	require.NotNil(t, f.look(), "it may go on for long")
 	f.stopMeter(third)
 	f.Table.done(third, third.process)
 	f.stopMeter(second)

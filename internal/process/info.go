@@ -25,6 +25,7 @@ type Info struct {
 	Path         string // of the executable; "" if not known
 	CommandLine  []string
 	ContainerID  string
+	PodUID       string // of Kubernetes
 	Cgroup       string // path in cgroup v2, as the collector's cgroup namespace sees it
 	CgroupID     uint64 // if the Selection asks for it; 0: not known
 	Verdict      Verdict

@@ -191,7 +191,7 @@ func (t *Table) conclude(p *Process, w work, l *look) (retry bool, err error) {
 		}
 	}
 	t.apply(p, w, l, &d)
-	return d.retry, nil
+	return d.retry, l.refused
 }
 
 // confirm makes sure that a process is still the same: only then all that was read was about it; and if the thread still

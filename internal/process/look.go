@@ -187,10 +187,7 @@ func (r *reader) beginLook(sub *subject, w work) (*look, error) {
 func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 	switch err := r.readMappings(l.tid, s); {
 	case errors.Is(err, fs.ErrPermission) && (l.read.info == nil || len(l.read.info.Mappings) == 0):
-		// A security module refuses it, or there is no capability: who it is, is known all the same.
-		r.counts.loadErrors.Add(1)
-		r.log.Debug("Reading the mappings of a process.", zap.Int("pid", sub.pid), zap.Error(err))
-		l.refused = err
+		l.refused = err // by a security module, or for want of a capability: who it is, is known all the same
 	case err != nil:
 		return err
 	}
@@ -295,7 +292,7 @@ func (w *who) owner() executable.Owner {
 
 // setOwner takes over what was read of a process's owner: it may change that at any time.
 func (i *Info) setOwner(w *who) {
-	i.UID, i.ContainerID, i.Cgroup = w.uid, w.group.ContainerID, validUTF8(w.group.Path)
+	i.UID, i.ContainerID, i.PodUID, i.Cgroup = w.uid, w.group.ContainerID, w.group.PodUID, validUTF8(w.group.Path)
 }
 
 // who reads whose a process is. If the error is about its cgroup, its user is known all the same.

@@ -37,7 +37,7 @@ func (i *Info) bytes() int {
 	if i == nil {
 		return 0
 	}
-	sum := int(unsafe.Sizeof(Info{})) + len(i.Name) + len(i.Path) + len(i.ContainerID) + len(i.Cgroup) + len(i.ContextErr)
+	sum := int(unsafe.Sizeof(Info{})) + len(i.Name) + len(i.Path) + len(i.ContainerID) + len(i.PodUID) + len(i.Cgroup) + len(i.ContextErr)
 	for _, arg := range i.CommandLine {
 		sum += 16 + len(arg)
 	}

@@ -193,13 +193,17 @@ func (t *Table) setUser(p *Process, uid uint32) {
 	if uid == nobody || uid == p.user() {
 		return
 	}
+	before := p.user()
 	p.uid.Store(uid)
 	t.account(p)
 	switch {
 	case p.turn != nil:
 		heap.Remove(&p.turn.queue, p.index)
 		t.jobs.enqueue(p)
-	case p.state == jobWaiting: // hanging.release takes it out of userLooks.waiting
+	case p.state == jobWaiting:
+		u := t.hanging.of(before)
+		u.waiting = slices.DeleteFunc(u.waiting, func(other *Process) bool { return other == p })
+		t.hanging.settle(before)
 		t.jobs.enqueue(p)
 	}
 }

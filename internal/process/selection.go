@@ -86,6 +86,11 @@ func (t *Table) Judge(atMost time.Duration) {
 	go func() {
 		defer close(looks)
 		for _, p := range known {
+			select {
+			case <-over:
+				return
+			default:
+			}
 			// What cannot be read is counted when it is read as a whole.
 			l, err := t.beginLook(&subject{id: p.id, pid: p.pid}, workLoad)
 			if err != nil || !l.kernel && l.wanted || t.confirm(p.id, p.pid, l) != nil {

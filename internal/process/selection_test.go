@@ -104,6 +104,7 @@ func TestJudgeDoesNotHang(t *testing.T) {
 	require.Equal(t, VerdictUnknown, f.process(image1).Info().Verdict)
 	answer, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
 	require.NoError(t, answer.Close())
 }
 

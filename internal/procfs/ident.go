@@ -75,6 +75,8 @@ type Cgroup struct {
 	// ContainerID is the id of the container that the process is in, "" if the paths
 	// of its cgroups, v1 or v2, show none.
 	ContainerID string
+	// PodUID is the UID of the Kubernetes pod that the process is in, "" if the paths show none.
+	PodUID string
 }
 
 // Cgroup returns the control groups of a process.
@@ -121,7 +123,7 @@ func (f FS) PrivateCgroups() bool {
 
 // parseCgroup does not keep what it is given.
 func parseCgroup(text string) Cgroup {
-	return Cgroup{Path: strings.Clone(parseCgroupPath(text)), ContainerID: strings.Clone(parseContainerID(text))}
+	return Cgroup{Path: strings.Clone(parseCgroupPath(text)), ContainerID: strings.Clone(parseContainerID(text)), PodUID: strings.Clone(parsePodUID(text))}
 }
 
 // parseCgroupPath finds the line "0::path" of cgroup v2. The kernel marks the path
@@ -177,4 +179,71 @@ func containerIDOf(part string) string {
 		}
 	}
 	return id
+}
+
+// parsePodUID looks for a pod in paths of cgroups as parseContainerID does for a container. The outermost counts, which
+// the kubelet of the host has made: the groups below are the pod's own.
+func parsePodUID(text string) string {
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		_, path, _ := strings.Cut(rest, ":")
+		path = belowPods(path)
+		for part := range strings.SplitSeq(path, "/") {
+			if uid := podUIDOf(part); uid != "" {
+				return uid
+			}
+		}
+	}
+	return ""
+}
+
+// belowPods returns what a path has behind the group of all pods, "" if it has none. From the cgroup namespace of a pod
+// that group may be among what is left out (/../../besteffort/podUID).
+func belowPods(path string) string {
+	if _, below, ok := strings.Cut(path, "kubepods"); ok {
+		return below
+	}
+	if !strings.HasPrefix(path, outsideCgroup) {
+		return ""
+	}
+	for strings.HasPrefix(path, outsideCgroup) {
+		path = path[len(outsideCgroup):]
+	}
+	for _, class := range [...]string{"/besteffort", "/burstable"} {
+		path = strings.TrimPrefix(path, class)
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first
+}
+
+// podUIDOf recognizes one part of a cgroup path behind the group of all pods:
+//
+//	pod<uid>                                  the cgroupfs driver
+//	kubepods-burstable-pod<uid>.slice         the systemd driver, with _ for -
+//	kubepods-pod<uid>.slice:cri-containerd:<id>   containerd without a systemd parent
+//
+// A static pod has a hash there, which is not the UID of what the API server shows of it.
+func podUIDOf(part string) string {
+	part, _, _ = strings.Cut(part, ":")
+	part = strings.TrimSuffix(part, ".slice")
+	uid, ok := strings.CutPrefix(part, "pod")
+	if !ok {
+		_, uid, _ = strings.Cut(part, "-pod")
+	}
+	if len(uid) != len("01234567-0123-0123-0123-0123456789ab") {
+		return ""
+	}
+	for i := range len(uid) {
+		switch i {
+		case 8, 13, 18, 23:
+			if uid[i] != '-' && uid[i] != '_' {
+				return ""
+			}
+		default:
+			if digit(uid[i]) > 15 {
+				return ""
+			}
+		}
+	}
+	return strings.ReplaceAll(uid, "_", "-")
 }

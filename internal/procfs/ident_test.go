@@ -35,6 +35,34 @@ func TestParseContainerID(t *testing.T) {
 	}
 }
 
+func TestParsePodUID(t *testing.T) {
+	const uid, under = "8c7f3ba2-7d06-4a0e-a7c2-1d1d2a2a2a2a", "8c7f3ba2_7d06_4a0e_a7c2_1d1d2a2a2a2a"
+	id, other := strings.Repeat("0123456789abcdef", 4), strings.ReplaceAll(uid, "8", "9")
+	for name, tc := range map[string]struct{ cgroup, want string }{
+		"systemd":              {"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under + ".slice/cri-containerd-" + id + ".scope\n", uid},
+		"systemd, guaranteed":  {"0::/kubepods.slice/kubepods-pod" + under + ".slice/crio-" + id + ".scope\n", uid},
+		"colon":                {"0::/system.slice/kubepods-besteffort-pod" + under + ".slice:cri-containerd:" + id, uid},
+		"cgroupfs":             {"0::/kubepods/besteffort/pod" + uid + "/" + id, uid},
+		"cgroupfs v1":          {"9:cpu:/\n4:memory:/kubepods/pod" + uid + "/" + id + "\n0::/system.slice/containerd.service\n", uid},
+		"from another pod":     {"0::/../../kubepods-burstable-pod" + under + ".slice/cri-containerd-" + id + ".scope", uid},
+		"from a pod, cgroupfs": {"0::/../../../besteffort/pod" + uid + "/" + id, uid},
+		"from one, guaranteed": {"0::/../pod" + uid + "/" + id, uid},
+		"from one, nobody's":   {"0::/../../user.slice/pod" + uid + "/" + id, ""},
+		"kind":                 {"0::/docker/" + id + "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + under + ".slice/cri-containerd-" + id + ".scope", uid},
+		"a container in a pod": {"0::/kubepods/pod" + uid + "/" + id + "/docker/" + id, uid},
+		"a pod in a pod":       {"0::/kubepods/pod" + uid + "/" + id + "/kubepods/pod" + other + "/" + id, uid},
+		"static pod":           {"0::/kubepods/burstable/pod8c7f3ba27d064a0ea7c21d1d2a2a2a2a/" + id, ""},
+		"no pods' group":       {"0::/user.slice/pod" + uid + "/" + id, ""},
+		"no hexadecimal":       {"0::/kubepods/podg" + uid[1:], ""},
+		"no separators":        {"0::/kubepods/pod" + strings.ReplaceAll(uid, "-", "0"), ""},
+		"too long":             {"0::/kubepods/pod" + uid + "0", ""},
+		"docker":               {"0::/docker/" + id, ""},
+		"empty":                {"", ""},
+	} {
+		require.Equal(t, tc.want, parseCgroup(tc.cgroup).PodUID, name)
+	}
+}
+
 func TestParseCgroupPath(t *testing.T) {
 	for text, want := range map[string]string{
 		"0::/system.slice/nginx.service\n":              "/system.slice/nginx.service",

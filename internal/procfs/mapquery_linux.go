@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -42,10 +44,10 @@ func (b *MappingReader) query(file *os.File, yield func(Mapping, error) bool) (k
 	for n := 0; ; n++ {
 		m, err := b.next(fd, &prev)
 		switch {
-		case n == 0 && errors.Is(err, unix.ENOTTY):
+		case n == 0 && (errors.Is(err, unix.ENOTTY) || errors.Is(err, fs.ErrPermission)):
 			return false
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ESRCH):
-			return true // behind the last one; or the memory is gone, when the text ends as well
+			return true // behind the last one; or the memory is gone, which who reads has to find out
 		case err != nil:
 			yield(Mapping{}, fmt.Errorf("query mappings: %w", err))
 			return true
@@ -61,9 +63,10 @@ func (b *MappingReader) query(file *os.File, yield func(Mapping, error) bool) (k
 }
 
 // next returns the mapping behind another one. A name takes the kernel longer than all else: one that shows the same
-// file as the one before has its path.
+// file as the one before has its path; but mappings of shared memory without a file can have names of their own
+// (prctl(PR_SET_VMA)).
 func (b *MappingReader) next(fd uintptr, prev *Mapping) (Mapping, error) {
-	if prev.Inode != 0 {
+	if prev.Inode != 0 && prev.Path != "/dev/zero" && !strings.HasPrefix(prev.Path, "[") {
 		m, err := b.ask(fd, prev, nil)
 		if err != nil || m.Inode == prev.Inode && m.Dev == prev.Dev {
 			m.Path = prev.Path

@@ -19,7 +19,9 @@ const oddMapper = `
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/prctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +42,9 @@ int main(int argc, char **argv)
 	map(open("gone", O_RDWR | O_CREAT, 0600), PROT_NONE, MAP_PRIVATE);
 	unlink("gone");
 	map(memfd_create("OTEL_CTX", 0), PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	char *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	mprotect(shared + 4096, 4096, PROT_READ);
+	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, shared + 4096, 4096, "named"); /* where there is CONFIG_ANON_VMA_NAME */
 	memset(name, 'x', 255);
 	name[255] = 0;
 	for (int i = 0; i < atoi(argv[2]); i++)

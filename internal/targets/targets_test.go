@@ -55,6 +55,23 @@ func TestSelector(t *testing.T) {
 }
 
 // What a selector that names no whole path matches is the same from any cgroup namespace.
+// The services of the system, as docs/configuration.md leaves them out, are no containers.
+func TestServicesWithoutContainers(t *testing.T) {
+	services := Selector{Cgroup: "**/system.slice/{*.service,*.slice/*.service}/**"}
+	require.NoError(t, services.Validate())
+	for path, want := range map[string]bool{
+		"/system.slice/nginx.service":                                      true,
+		"/../../system.slice/nginx.service":                                true,
+		"/system.slice/cron.service/sub/group":                             true,
+		"/system.slice/system-postgresql.slice/postgresql@15-main.service": true,
+		"/system.slice/docker-0123456789abcdef.scope":                      false,
+		"/kubepods.slice/kubepods-pod0.slice/cri-containerd-0123.scope":    false,
+		"/system.slice/docker-0123456789abcdef.scope/init.scope":           false,
+	} {
+		require.Equal(t, want, services.Matches(&Process{Cgroup: path}), path)
+	}
+}
+
 func TestOfWholeHierarchy(t *testing.T) {
 	const here, fromContainer = "/system.slice/nginx.service", "/../../system.slice/nginx.service"
 	for glob, want := range map[string]bool{

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 const (
@@ -52,6 +53,7 @@ type deployment struct {
 	config       string     // file
 	args         []string   // but for --config
 	rules        []kubeRule // what it may ask of a cluster's API server
+	newPod       bool       // the API server knows of no container yet
 }
 
 // TestDeploy runs the collector as the systemd unit and the DaemonSet do: with their
@@ -68,7 +70,9 @@ func TestDeploy(t *testing.T) {
 		want = append(want, d.name)
 	}
 	slices.Sort(want)
-	for _, d := range []deployment{readUnit(t), readDaemonSet(t)} {
+	newPod := readDaemonSet(t)
+	newPod.name, newPod.newPod = "new-pod", true
+	for _, d := range []deployment{readUnit(t), readDaemonSet(t), newPod} {
 		t.Run(d.name, func(t *testing.T) {
 			require.Equal(t, want, d.capabilities, "those of README.md")
 			// The quick form has no collector that knows pods.
@@ -107,7 +111,12 @@ func runDeployment(t *testing.T, d *deployment) {
 	contained := false
 	if d.rules != nil {
 		api = &kubeAPI{rules: d.rules, pod: podOf(containerID, "here")}
-		contained = moveToContainer(t, w.PID, containerID)
+		group := "cri-containerd-" + containerID + ".scope" // as of a static pod
+		if d.newPod {
+			delete(api.pod["status"].(map[string]any), "containerStatuses")
+			group = "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice:cri-containerd:" + containerID
+		}
+		contained = moveToContainer(t, w.PID, group)
 		env = append(env, "KUBECONFIG="+startKubeAPI(t, api))
 		more += toTestCluster
 	}
@@ -128,7 +137,7 @@ func runDeployment(t *testing.T, d *deployment) {
 	c.awaitLine(collectorReady)
 	require.Eventually(t, func() bool { return labelled.Load() >= 20 }, 3*time.Minute, 50*time.Millisecond)
 	if api != nil {
-		requirePod(t, api, &resource, contained)
+		requirePod(t, api, &resource, contained, d.newPod)
 	}
 	labelprof := filepath.Join(dir, "labelprof")
 	copyFile(t, labelprofProgram, labelprof, 0o755)
@@ -147,14 +156,17 @@ func requireInspected(t *testing.T, pid int, command string, args ...string) {
 	require.Contains(t, string(out), "active: labels can be read")
 }
 
+// podUID is that of the pod of the API server.
+const podUID = "8c7f3ba2-7d06-4a0e-a7c2-1d1d2a2a2a2a"
+
 // containerID is one as container runtimes make them.
 const containerID = "3f1c0a9d5e7b42688c1d2e3f40516273849a5b6c7d8e9f00112233445566778a"
 
 // moveToContainer moves a process to a cgroup of the name that one of a container has.
 // Where the machine lets nobody make any, it tells, and returns false.
-func moveToContainer(t *testing.T, pid int, id string) bool {
+func moveToContainer(t *testing.T, pid int, group string) bool {
 	t.Helper()
-	_, _, err := moveToCgroup(t, pid, "cri-containerd-"+id+".scope")
+	_, _, err := moveToCgroup(t, pid, group)
 	if err != nil {
 		fmt.Printf("container: this machine lets root make no cgroup v2: %v\n", err)
 	}
@@ -162,13 +174,15 @@ func moveToContainer(t *testing.T, pid int, id string) bool {
 }
 
 // requirePod waits for the names of the writer's pod, and checks what was asked for them.
-func requirePod(t *testing.T, api *kubeAPI, resource *atomic.Pointer[map[string]string], contained bool) {
+func requirePod(t *testing.T, api *kubeAPI, resource *atomic.Pointer[map[string]string], contained, newPod bool) {
 	t.Helper()
 	if contained {
 		want := map[string]string{
 			"container.id": containerID, "k8s.pod.name": "shop-5d4f8c7b9d-x2x4k", "k8s.namespace.name": "store",
-			"k8s.deployment.name": "shop", "k8s.container.name": "web", "k8s.node.name": "here",
-			"container.image.name": "registry.example.com/shop",
+			"k8s.deployment.name": "shop", "k8s.node.name": "here", "k8s.pod.uid": podUID,
+		}
+		if !newPod {
+			want["k8s.container.name"], want["container.image.name"] = "web", "registry.example.com/shop"
 		}
 		has := func() bool {
 			for key, value := range want {
@@ -280,6 +294,10 @@ func readDaemonSet(t *testing.T) deployment {
 			require.True(t, ok)
 			d.config = filepath.Join(t.TempDir(), "config.yaml")
 			require.NoError(t, os.WriteFile(d.config, []byte(data), 0o600))
+			grace, err := time.ParseDuration(parseYAML(t, data).Get("processors::k8s_attributes::pod_delete_grace_period").(string))
+			require.NoError(t, err)
+			defaults := customlabelsreceiver.NewFactory().CreateDefaultConfig().(*customlabelsreceiver.Config)
+			require.Greater(t, grace, 20*defaults.Metrics.Interval, "for as long sums of a process that has ended are sent")
 			reader := parseYAML(t, data).Get("service::telemetry::metrics::readers").([]any)[0]
 			require.Equal(t, 8888, confmap.NewFromStringMap(reader.(map[string]any)).Get("pull::exporter::prometheus::port"))
 		case "DaemonSet":

@@ -120,7 +120,7 @@ func podOf(containerID, node string) map[string]any {
 	return map[string]any{
 		"kind": "Pod", "apiVersion": "v1",
 		"metadata": map[string]any{
-			"name": name, "namespace": "store", "uid": "8c7f3ba2-7d06-4a0e-a7c2-1d1d2a2a2a2a", "resourceVersion": "1",
+			"name": name, "namespace": "store", "uid": podUID, "resourceVersion": "1",
 			"creationTimestamp": "2026-01-01T00:00:00Z",
 			"labels":            map[string]any{"pod-template-hash": "5d4f8c7b9d"},
 			"ownerReferences": []any{map[string]any{
