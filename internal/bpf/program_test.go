@@ -59,10 +59,10 @@ func TestProgramSources(t *testing.T) {
 	require.Error(t, s.SetProgram(ev.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
 }
 
-// What user space has set of a process while it executes a program stays: the program's sources are not taken back
-// with it.
-func TestProgramSourcesMeanwhile(t *testing.T) {
-	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+// beforeExec has a process wait, which run has execute a program that user space has told such sources of. It returns who
+// that will be.
+func beforeExec(t *testing.T, s *Sampler, sources []record.LabelSource) (next record.ProcessID, run func()) {
+	t.Helper()
 	needFileNames(t, s)
 	program := buildTarget(t)
 	f, err := os.Open(program)
@@ -70,23 +70,34 @@ func TestProgramSourcesMeanwhile(t *testing.T) {
 	defer f.Close()
 	key, err := s.NameFile(f)
 	require.NoError(t, err)
-	require.NoError(t, s.SetProgram(key, []record.LabelSource{{ABI: record.ABIV1, Offset: 8}}, false))
+	require.NoError(t, s.SetProgram(key, sources, false))
 	require.NoError(t, s.Follow())
 	cmd := exec.Command("/bin/sh", "-c", "read go; exec "+program+" labels-1")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	defer func() {
+	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
-	}()
-	next := awaitExec(t, s, cmd.Process.Pid)
+	})
+	next = awaitExec(t, s, cmd.Process.Pid)
 	next.ExecID++
+	return next, func() {
+		t.Helper()
+		require.NoError(t, in.Close())
+		require.Equal(t, next, awaitExec(t, s, cmd.Process.Pid))
+	}
+}
+
+// What user space has set of a process while it executes a program stays: the program's sources are not taken back
+// with it.
+func TestProgramSourcesMeanwhile(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 1, RingBufferBytes: MinRingBufferBytes})
+	next, run := beforeExec(t, s, []record.LabelSource{{ABI: record.ABIV1, Offset: 8}})
 	entry := record.ProcessEntry{Labelled: true}
 	sealProcess(&next, &entry)
 	require.NoError(t, s.objs.Processes.Put(&next, &entry))
-	require.NoError(t, in.Close())
-	require.Equal(t, next, awaitExec(t, s, cmd.Process.Pid))
+	run()
 	require.Contains(t, keysOf[record.LabelSources](t, s.objs.LabelSources), next)
 	require.NoError(t, s.Forget(next))
 }
@@ -162,29 +173,10 @@ func testFirstSample(t *testing.T, skipLabels bool) {
 // A sample during an exec is told before anybody knows of the new program: the first one after it is told as well.
 func TestSampledDuringExec(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	needFileNames(t, s)
-	program := buildTarget(t)
-	f, err := os.Open(program)
-	require.NoError(t, err)
-	defer f.Close()
-	key, err := s.NameFile(f)
-	require.NoError(t, err)
-	require.NoError(t, s.SetProgram(key, nil, false))
-	require.NoError(t, s.Follow())
-	cmd := exec.Command("/bin/sh", "-c", "read go; exec "+program+" labels-1")
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	}()
-	next := awaitExec(t, s, cmd.Process.Pid)
-	next.ExecID++
+	next, run := beforeExec(t, s, nil)
 	require.NoError(t, s.objs.Sampled.Put(&next, uint8(1)))
 	require.NoError(t, s.Start())
-	require.NoError(t, in.Close())
-	require.Equal(t, next, awaitExec(t, s, cmd.Process.Pid))
+	run()
 	readUntil(t, s, func(r *Record) bool { return r.Process == next })
 	other := exec.Command("/bin/true")
 	require.NoError(t, other.Run())
