@@ -257,17 +257,25 @@ func (t *Table) rereadAll(nowNs int64, spread time.Duration) {
 	t.reread(slices.Collect(maps.Values(t.byPID)), nowNs, spread)
 }
 
+// existsAtOnce is about how many idle processes a pass asks for whether they still run: each takes some
+// microseconds of the kernel. Their ends have events; if one is lost, all processes are looked at.
+const existsAtOnce = 128
+
 // rescan looks at the processes that were sampled since the last call, at those of which no
-// samples come because they are not wanted, and at those that have gone without an event.
+// samples come because they are not wanted, and at those that have gone without an event, as far as it asks.
 // Nothing depends on what others are like before they are sampled again: they are looked at then.
 func (t *Table) rescan(spread time.Duration) {
 	var due, idle []*Process
 	t.mu.Lock()
+	t.passes++
+	shares := len(t.byPID)/existsAtOnce + 1 // of the idle ones, each asked for in a pass of its own
 	for _, p := range t.byPID {
 		if p.lately.Swap(false) || p.Info().Verdict == VerdictFiltered {
 			due = append(due, p)
-		} else {
-			p.overdue = true
+			continue
+		}
+		p.overdue = true
+		if (p.pid+t.passes)%shares == 0 {
 			idle = append(idle, p)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // rescanned has the periodic pass come, and returns how many processes were looked at.
@@ -53,6 +55,23 @@ func TestIdleProcessEnds(t *testing.T) {
 	require.NotZero(t, f.rescanned())
 	require.True(t, f.process(image1).exited)
 	require.EqualValues(t, 1, f.Stats().Lost)
+}
+
+// Of many idle processes each pass asks for some, of each sooner or later.
+func TestManyIdleProcessesEnd(t *testing.T) {
+	f := newFake(t)
+	const n = 10 * existsAtOnce
+	for pid := 1; pid <= n; pid++ {
+		f.HandleEvent(exists(record.ProcessID{TGID: uint32(pid), StartNs: 5e9}))
+	}
+	for _, p := range f.byPID { // as if it had been looked at
+		f.jobs.cancel(p)
+	}
+	for pass := 0; len(f.byPID) > 0; pass++ {
+		require.Less(t, pass, 100)
+		require.LessOrEqual(t, f.rescanned(), 2*existsAtOnce)
+	}
+	require.EqualValues(t, n, f.Stats().Lost)
 }
 
 // What is not wanted is judged anew by each pass: no sample of it comes.

@@ -64,6 +64,7 @@ type Table struct {
 	lost           bool
 	lostBeforeNs   int64
 	mappingsLostNs int64
+	passes         int // of rescan
 }
 
 // NewTable makes an empty table.
