@@ -334,13 +334,14 @@ BENCH_TESTS_scale := TestBenchScale
 BENCH_TESTS_unwind := TestBenchUnwind TestGap
 BENCH_TESTS_runtimes := TestBenchRuntimes
 BENCH_TESTS_churn := TestBenchChurn TestRoots
+BENCH_TESTS_idle := TestBenchIdle
 BENCH_TESTS_startup := TestBenchStartup
 BENCH_TESTS_gateway := TestBenchGateway
 BENCH := $(patsubst BENCH_TESTS_%,%,$(filter BENCH_TESTS_%,$(.VARIABLES))) resolve short-lived cold-start
 
 bench-footprint bench-scale bench-gateway: collector
 bench-gateway: gateway fleet-programs
-bench-unwind bench-runtimes bench-churn bench-startup: peer peer-ours
+bench-unwind bench-runtimes bench-churn bench-idle bench-startup: peer peer-ours
 
 bench-%: export CUSTOM_LABELS_FULL ?= 1
 bench-%: writers FORCE
