@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
-	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -602,9 +601,8 @@ func TestForkKeepsSources(t *testing.T) {
 			parent := f.process(image1)
 			parent.publication = unpublished
 			if tc.parent {
-				parent.publication = publishedSources
+				f.publish(parent, publishedSources, sources) // and not shown yet
 			}
-			parent.info.Store(&Info{Sources: []labelsource.Status{{State: labelsource.Active}, {State: labelsource.NotRelocated}}})
 			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
 			p := f.process(child)
 			publish := func(sources []record.LabelSource, again bool) {

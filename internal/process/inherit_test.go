@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -46,7 +45,6 @@ func TestForkBeforeLook(t *testing.T) {
 			ofChild := f.forks(before, 4)
 
 			f.publish(parent, publishedSources, atOffset(tc.parent))
-			parent.info.Store(&Info{Loaded: true, Sources: []labelsource.Status{{State: labelsource.Active}}})
 			f.settle(parent, atOffset(tc.parent), false)
 			after := f.forks(parent, 5) // the kernel may have copied what was there before the look
 			for _, p := range []*Process{before, ofChild, after} {

@@ -263,7 +263,10 @@ func (t *Table) publish(p *Process, what publication, sources []record.LabelSour
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.publication, p.labelled = what, what == publishedSources && len(sources) > 0
+	p.publication, p.published = what, 0
+	if what == publishedSources {
+		p.published = len(sources)
+	}
 	t.forgetExited(p)
 }
 

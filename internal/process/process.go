@@ -104,7 +104,7 @@ type job struct {
 	// namedLooks are still to be taken at a context that was announced.
 	namedLooks  int
 	publication publication
-	labelled    bool // label sources of it were published
+	published   int  // label sources
 	listed      bool // its mappings were published
 	// inherited is the number of label sources that a fork has copied for it, or that it
 	// began with because others of its program had them.

@@ -102,7 +102,7 @@ func (p *Process) inherit(parent *Process) (presumed bool) {
 	}
 	p.inherited = parent.inherited
 	if parent.publication != unpublished {
-		p.inherited = parent.Info().activeSources()
+		p.inherited = parent.published // its Info comes later
 	}
 	if parent.inherited == 0 || parent.program == (record.FileKey{}) {
 		return false

@@ -74,7 +74,7 @@ func (t *Table) Stats() Stats {
 		if p.contextKnown.Load() {
 			contexts++
 		}
-		if p.labelled {
+		if p.published > 0 {
 			labelled++
 		}
 	}
