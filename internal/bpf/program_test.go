@@ -43,20 +43,28 @@ func TestProgramSources(t *testing.T) {
 	}
 	require.NoError(t, s.ForgetProgram(ev.Program))
 	require.NoError(t, s.ForgetProgram(ev.Program), "again")
-	last := startTarget(t, program, "labels-1")
-	readUntil(t, s, func(r *Record) bool {
-		require.False(t, r.PID == last.pid && len(r.Labels) > 0)
-		return r.PID == last.pid
-	})
+	readUnlabelled(t, s, startTarget(t, program, "labels-1"))
 
 	// Without sources it begins with nothing.
 	require.NoError(t, s.SetProgram(ev.Program, nil, false))
-	plain := startTarget(t, program, "labels-1")
-	readUntil(t, s, func(r *Record) bool {
-		require.False(t, r.PID == plain.pid && len(r.Labels) > 0)
-		return r.PID == plain.pid
-	})
+	readUnlabelled(t, s, startTarget(t, program, "labels-1"))
 	require.Error(t, s.SetProgram(ev.Program, make([]record.LabelSource, record.MaxLabelSources+1), true))
+}
+
+// readUnlabelled reads samples of a program that publishes labels now, none of which has any.
+func readUnlabelled(t *testing.T, s *Sampler, p target) {
+	t.Helper()
+	const enough = 10
+	publishes, n := monotonicNs(t), 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID == p.pid {
+			require.Empty(t, r.Labels)
+			if r.TimeNs > publishes {
+				n++
+			}
+		}
+		return n == enough
+	})
 }
 
 // beforeExec has a process wait, which run has execute a program that user space has told such sources of. It returns who

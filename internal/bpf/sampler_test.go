@@ -276,9 +276,9 @@ func TestAccountingOfIdle(t *testing.T) {
 		if c.FilteredIdle > 0 {
 			break
 		}
-		if time.Now().After(end) {
+		if time.Now().After(end) { // no CPU was idle; the account is right all the same
 			require.Less(t, idleTicks(t)-before, enough, "the CPUs were idle, and no hit was filtered")
-			t.Skip("the CPUs are never idle")
+			break
 		}
 	}
 	drain(t, s, func(r *Record) { require.NotZero(t, header(r.raw).Thread, "the idle task") })

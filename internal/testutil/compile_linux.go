@@ -61,15 +61,24 @@ func keptAt(out, compiler string, args []string) string {
 			return ""
 		}
 		fmt.Fprintln(h, arg)
+		if _, script, found := strings.Cut(arg, "="); found { // for the linker
+			if text, err := os.ReadFile(script); err == nil {
+				_, _ = h.Write(text) // it cannot fail
+			}
+		}
 	}
 	return filepath.Join(root, "build", "compiled", hex.EncodeToString(h.Sum(nil)))
 }
 
-// hashSource hashes a source and the headers beside it.
+// hashSource hashes a source and the headers beside it, above it and beside those.
 func hashSource(h io.Writer, path string) error {
-	headers, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.h"))
-	if err != nil {
-		return err
+	var headers []string
+	for _, where := range []string{"*.h", "../*.h", "../*/*.h"} {
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(path), where))
+		if err != nil {
+			return err
+		}
+		headers = append(headers, found...)
 	}
 	for _, name := range append(headers, path) {
 		text, err := os.ReadFile(name)

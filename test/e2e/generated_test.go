@@ -222,6 +222,8 @@ func TestGeneratedCode(t *testing.T) {
 		require.EqualValues(t, 2, f.startLine)
 	}
 	kernel := 0
+	out.mu.Lock()
+	defer out.mu.Unlock()
 	for f := range out.named {
 		if f.kind == "kernel" && f.mapping == "[kernel.kallsyms]" {
 			kernel++

@@ -106,7 +106,7 @@ func TestHostileCode(t *testing.T) {
 			whole, _ := w.seen(moves)
 			w.awaitWhole(moves, whole+movedSamples)
 			_, now := w.seen(moves)
-			require.LessOrEqual(bounds, now, short+movedShort, "%s", w.stacks[int64(moves.Process.Pid)])
+			require.LessOrEqual(bounds, now, short+movedShort, "%s", w.stack(moves))
 			w.r.stop()
 		})
 	})

@@ -97,12 +97,19 @@ func (w *stackWatch) seen(cmd *exec.Cmd) (whole, short int) {
 	return w.whole[pid], w.short[pid]
 }
 
+// stack is the last short one of a process.
+func (w *stackWatch) stack(cmd *exec.Cmd) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stacks[int64(cmd.Process.Pid)]
+}
+
 // awaitWhole waits until a process has so many whole stacks, however many short ones before.
 func (w *stackWatch) awaitWhole(cmd *exec.Cmd, n int) {
 	w.t.Helper()
 	if !waitFor(containerWait, func() bool { whole, _ := w.seen(cmd); return whole >= n }) {
 		whole, short := w.seen(cmd)
-		require.FailNow(w.t, "no whole stacks", "%d of %d, %d short, %s", whole, n, short, w.stacks[int64(cmd.Process.Pid)])
+		require.FailNow(w.t, "no whole stacks", "%d of %d, %d short, %s", whole, n, short, w.stack(cmd))
 	}
 }
 
@@ -122,7 +129,7 @@ func (w *stackWatch) requireWhole(cmd *exec.Cmd) {
 	w.awaitWhole(cmd, containerSamples)
 	whole, short := w.seen(cmd)
 	fmt.Printf("%s: %d whole stacks, %d short\n", w.t.Name(), whole, short)
-	require.Zero(w.t, short, "%s", w.stacks[int64(cmd.Process.Pid)])
+	require.Zero(w.t, short, "%s", w.stack(cmd))
 }
 
 // A containerHost has containers of one image: each is a mount of overlayfs of its own, and
@@ -247,7 +254,7 @@ func TestSharedRows(t *testing.T) {
 			h.awaitWhole(c.cmd, 3)
 			end(c.cmd)
 			_, short := h.seen(c.cmd)
-			require.Zero(t, short, "%s", h.stacks[int64(c.cmd.Process.Pid)])
+			require.Zero(t, short, "%s", h.stack(c.cmd))
 		})
 		h.r.stop()
 	})

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ func TestReplacedProgram(t *testing.T) {
 	seen := func(pid int) map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
-		return tenants[int64(pid)]
+		return maps.Clone(tenants[int64(pid)])
 	}
 	path := filepath.Join(userDir(t, attacker), "program")
 	require.NoError(t, os.WriteFile(path, contents[0], 0o700)) //nolint:gosec // a program
