@@ -298,7 +298,7 @@ func (r *codeReader) readInlinings() error {
 	if err != nil {
 		return err
 	}
-	b, err := r.bytes(object, maxInlinings*inliningBytes)
+	b, _, err := r.bytes(object, maxInlinings*inliningBytes)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func (r *codeReader) line(pos position) int32 {
 // readPlaces reads the source position table, whose offsets do not go back. Where the inlining is not known, nor is
 // the line.
 func (r *codeReader) readPlaces() error {
-	table, err := r.bytes(r.code.positions, maxTableBytes)
+	table, cut, err := r.bytes(r.code.positions, maxTableBytes)
 	if err != nil {
 		return err
 	}
@@ -361,6 +361,10 @@ func (r *codeReader) readPlaces() error {
 			continue
 		}
 		r.to.places = append(r.to.places, p)
+	}
+	if cut { // where the last one ends is not known
+		known := sort.Search(len(r.to.places), func(i int) bool { return r.to.places[i].offset >= last })
+		r.to.places = append(r.to.places[:known], place{offset: last, inlining: -1})
 	}
 	return nil
 }
