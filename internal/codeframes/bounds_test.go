@@ -54,11 +54,11 @@ func TestBounds(t *testing.T) {
 			code := codeframes.Code{Machine: elf.EM_X86_64, Entry: start, Regions: []codeframes.Region{{Start: start, Code: []byte(c.code)}}}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			rows, stats, err := codeframes.Rows(&code)
+			rows, err := codeframes.Rows(&code)
 			runtime.ReadMemStats(&after)
 			require.NoError(t, err)
 			allocated := after.TotalAlloc - before.TotalAlloc
-			t.Logf("%d KiB allocated, %d rows, %+v", allocated>>10, len(rows), stats)
+			t.Logf("%d KiB allocated, %d rows", allocated>>10, len(rows))
 			require.Less(t, allocated, uint64(40<<20))
 			require.Equal(t, c.none, len(rows) == 0)
 		})
@@ -80,7 +80,7 @@ func TestPace(t *testing.T) {
 					return nil
 				},
 			}
-			rows, _, err := codeframes.Rows(&code)
+			rows, err := codeframes.Rows(&code)
 			require.Equal(t, enough, err)
 			require.Empty(t, rows)
 			require.Equal(t, last, calls)

@@ -35,16 +35,9 @@ type Row struct {
 	Rule       record.UnwindRule
 }
 
-// Stats tells what was found.
-type Stats struct {
-	Functions int // that were reached from what is known
-	Wrong     int // of these that do not return as functions do
-	Silent    int // of these that never return, or go on where a register leads to that they have to keep
-}
-
 // Rows follows code and returns a row for each part of it in which the caller of a frame is
 // known, in ascending order. The error is Code.Pace's.
-func Rows(c *Code) ([]Row, Stats, error) {
+func Rows(c *Code) ([]Row, error) {
 	m := x86Machine()
 	if c.Machine == elf.EM_AARCH64 {
 		m = arm64Machine()
@@ -55,11 +48,11 @@ func Rows(c *Code) ([]Row, Stats, error) {
 		f.known(vaddr)
 	}
 	f.known(c.Entry)
-	stats, sane := f.rounds()
+	sane := f.rounds()
 	if f.steps <= 0 {
-		return nil, stats, f.err // what was followed in part is not known
+		return nil, f.err // what was followed in part is not known
 	}
-	return f.rows(sane, f.beginner(c.Entry)), stats, nil
+	return f.rows(sane, f.beginner(c.Entry)), nil
 }
 
 // known notes that a function begins at an address, if that lies in a region.
@@ -92,45 +85,40 @@ const (
 	enough = 32
 )
 
-func (f *flows) rounds() (stats Stats, sane bool) {
+// rounds follows all code, and reports whether most functions return, and do it right.
+func (f *flows) rounds() (sane bool) {
 	for round := 1; ; round++ {
 		f.passes()
-		stats = f.count()
-		sane = stats.sane()
+		sane = f.sane()
 		starts, known := f.numStarts, len(f.functions)
 		f.tryRest(sane)
 		if f.steps <= 0 {
-			return stats, sane
+			return sane
 		}
 		for _, fn := range f.functions[known:] {
 			f.addStart(fn.start)
 		}
 		if round == maxRounds || enough*(f.numStarts-starts) <= starts {
-			return stats, sane
+			return sane
 		}
 	}
-}
-
-// count judges the functions that are known.
-func (f *flows) count() Stats {
-	s := Stats{Functions: len(f.functions)}
-	for n := range f.functions {
-		switch fn := f.owned(int32(n)); {
-		case fn.wrong:
-			s.Wrong++
-		case !fn.returned && (!fn.leaves || fn.hops):
-			s.Silent++
-		}
-	}
-	return s
 }
 
 // maxSilent functions of a small file need not return: those that begin programs do not.
 const maxSilent = 4
 
-// sane reports whether most functions return, and do it right.
-func (s *Stats) sane() bool {
-	return 4*s.Wrong <= s.Functions && 2*s.Silent <= s.Functions+2*maxSilent
+// sane reports whether most functions that are known return, and do it right.
+func (f *flows) sane() bool {
+	wrong, silent := 0, 0 // silent: it never returns, or goes on where a register leads to that it has to keep
+	for n := range f.functions {
+		switch fn := f.owned(int32(n)); {
+		case fn.wrong:
+			wrong++
+		case !fn.returned && (!fn.leaves || fn.hops):
+			silent++
+		}
+	}
+	return 4*wrong <= len(f.functions) && 2*silent <= len(f.functions)+2*maxSilent
 }
 
 const (

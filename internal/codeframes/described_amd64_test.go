@@ -62,7 +62,7 @@ func agree(t testing.TB, path string, c *codeframes.Code) (a agreement) {
 	for _, r := range c.Regions {
 		a.code += len(r.Code)
 	}
-	rows, stats, err := codeframes.Rows(c)
+	rows, err := codeframes.Rows(c)
 	require.NoError(t, err)
 	last := uint64(0)
 	for _, r := range rows {
@@ -90,7 +90,7 @@ func agree(t testing.TB, path string, c *codeframes.Code) (a agreement) {
 			}
 		}
 	}
-	t.Logf("%s: %+v, %+v", path, a, stats)
+	t.Logf("%s: %+v", path, a)
 	return a
 }
 

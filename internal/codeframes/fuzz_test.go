@@ -41,7 +41,7 @@ func FuzzRows(f *testing.F) {
 				c.Regions = append(c.Regions, r)
 			}
 		}
-		rows, _, err := codeframes.Rows(&c)
+		rows, err := codeframes.Rows(&c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -211,7 +211,7 @@ func TestHops(t *testing.T) {
 		for at := range len(tc.code) / bytes {
 			c.Functions = append(c.Functions, start+bytes*uint64(at))
 		}
-		rows, _, err := codeframes.Rows(c)
+		rows, err := codeframes.Rows(c)
 		require.NoError(t, err)
 		got := false
 		for _, r := range rows {
@@ -278,7 +278,7 @@ func TestEntry(t *testing.T) {
 		{start + uint64(len(loader)), "0 sp+8 c-8 | 17 end | 25 sp+8 c-8 | 26 sp+16 c-8 | 27 sp+8 c-8"},
 	} {
 		both.Entry = c.entry
-		rows, _, err := codeframes.Rows(&both)
+		rows, err := codeframes.Rows(&both)
 		require.NoError(t, err)
 		require.Equal(t, c.want, describe(rows))
 	}
@@ -297,7 +297,7 @@ func TestEntryAlone(t *testing.T) {
 	} {
 		code = binary.LittleEndian.AppendUint32(code, word)
 	}
-	rows, _, err := codeframes.Rows(&codeframes.Code{
+	rows, err := codeframes.Rows(&codeframes.Code{
 		Machine: elf.EM_AARCH64, Entry: start, Regions: []codeframes.Region{{Start: start, Code: code}},
 	})
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestRows(t *testing.T) {
 			if c.begin == nil {
 				code.Functions = []uint64{start}
 			}
-			rows, _, err := codeframes.Rows(&code)
+			rows, err := codeframes.Rows(&code)
 			require.NoError(t, err)
 			require.Equal(t, c.want, describe(rows))
 		})

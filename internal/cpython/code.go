@@ -21,18 +21,13 @@ type function struct {
 	name, file string
 	firstLine  int
 	lines      lines // co_linetable
-	cut        bool  // it has more than these
 }
 
 // Frames implements langruntime.Function.
 func (f *function) Frames(to []langruntime.Frame, position uint32) []langruntime.Frame {
-	line := f.firstLine
+	line := 0
 	if position > 0 {
-		if l := f.lines.at(position - 1); l > 0 {
-			line = l
-		} else if f.cut && position > f.lines.end() {
-			line = 0
-		}
+		line = f.lines.at(position - 1)
 	}
 	return append(to, langruntime.Frame{Name: f.name, File: f.file, Line: line, StartLine: f.firstLine})
 }
@@ -66,11 +61,11 @@ func (p *process) Read(mem langruntime.Memory, object uint64, cookie uint32) (la
 	if f.file, err = p.readText(mem, before.file, maxFileChars); err != nil {
 		return nil, err
 	}
-	var table []byte
-	if table, f.cut, err = p.readBytes(mem, before.table); err != nil {
+	table, cut, err := p.readBytes(mem, before.table)
+	if err != nil {
 		return nil, err
 	}
-	if f.cut {
+	if cut {
 		table = wholeEntries(table)
 	}
 	f.lines = decodeLines(table, before.firstLine)

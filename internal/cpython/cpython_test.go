@@ -125,8 +125,8 @@ func testRead(t *testing.T, l *process) {
 	f, err := l.Read(m, codeAt, known.cookie)
 	require.NoError(t, err)
 	require.Equal(t, langruntime.Frame{Name: "Class.method", File: "/srv/app.py", Line: 11, StartLine: 10}, f.Frames(nil, 1)[0])
-	require.Equal(t, 10, f.Frames(nil, 0)[0].Line, "a position that is not known")
-	require.Equal(t, 10, f.Frames(nil, 2)[0].Line, "behind the table")
+	require.Zero(t, f.Frames(nil, 0)[0].Line, "a position that is not known")
+	require.Zero(t, f.Frames(nil, 2)[0].Line, "behind the table")
 	require.Positive(t, f.Bytes())
 
 	// All that the cookie is made of tells another object.

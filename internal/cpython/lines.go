@@ -32,14 +32,6 @@ func (l lines) at(instruction uint32) int {
 	return int(l[i].line)
 }
 
-// end is the first instruction behind those that have a place here.
-func (l lines) end() uint32 {
-	if len(l) == 0 {
-		return 0
-	}
-	return l[len(l)-1].next
-}
-
 // wholeEntries leaves out the last entry of a location table that is cut: it may lack its end.
 func wholeEntries(table []byte) []byte {
 	for n := len(table) - 1; n > 0; n-- {

@@ -26,11 +26,28 @@ func TestLines(t *testing.T) {
 	require.Empty(t, decodeLines([]byte{1}, 100), "no entry")
 }
 
+// An instruction without a line has none, and neither has a frame whose instruction is not known, or behind the table.
+// Only the function begins where it is defined.
+func TestLinesUnknown(t *testing.T) {
+	everyBuild(t, func(t *testing.T, p *process) {
+		m := newMemoryOf(p, "name", "file", append(bytes.Repeat(oneDown, 2), 0x80|locationNone<<3, 0x80|locationOneLine<<3, 0, 0))
+		c, err := p.readCode(m, codeAt)
+		require.NoError(t, err)
+		f, err := p.Read(m, codeAt, c.cookie)
+		require.NoError(t, err)
+		for position, line := range []int{0, 11, 12, 0, 12, 0} {
+			frame := f.Frames(nil, uint32(position))[0]
+			require.Equal(t, line, frame.Line, position)
+			require.Equal(t, 10, frame.StartLine)
+		}
+	})
+}
+
 // Behind what is read of a long table no line is known. Its last entry, which may be cut, is not taken.
 func TestLinesCut(t *testing.T) {
 	everyBuild(t, func(t *testing.T, p *process) {
 		const entries = maxTableBytes / 3
-		for more, want := range map[int]int{0: 10, 1: 0} {
+		for _, more := range []int{0, 1} {
 			table := bytes.Repeat(oneDown, entries) // of 3 bytes
 			table[3] = 0x80 | locationNone<<3
 			table = append(table, make([]byte, maxTableBytes-len(table)+more)...)
@@ -42,16 +59,14 @@ func TestLinesCut(t *testing.T) {
 			require.NoError(t, err)
 			lineAt := func(instruction uint32) int { return f.Frames(nil, instruction+1)[0].Line }
 			require.Equal(t, 11, lineAt(0))
-			require.Equal(t, 10, lineAt(1), "of no line")
+			require.Zero(t, lineAt(1), "of no line")
 			require.Equal(t, 9+entries, lineAt(entries-1))
-			require.Equal(t, want, lineAt(entries+1), "behind the table")
+			require.Zero(t, lineAt(entries+1), "behind the table")
 			if more > 0 {
 				require.Zero(t, lineAt(entries), "of an entry that is cut")
 			}
-			require.Equal(t, 10, f.Frames(nil, 0)[0].Line, "of no instruction")
 		}
 		require.Empty(t, wholeEntries(make([]byte, 9)))
-		require.Zero(t, lines(nil).end())
 	})
 }
 

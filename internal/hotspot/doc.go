@@ -23,8 +23,10 @@
 // when it has taken down a native method's frame, and return addresses are signed with
 // -XX:UseBranchProtection=standard only.
 //
-// The interpreter's room is larger until it has been made (code/stubs.cpp: deallocate_unused_tail): what
-// lies in what it has given back belongs to another CodeBlob.
+// The interpreter's room is larger until it has been made. Then what it has not used is given back
+// (code/stubs.cpp: deallocate_unused_tail), and stubs and compiled code may come there, for which its limit would be
+// wrong for as long as the process lives. So a process is starting until all of the room is in use
+// (_queue_end is _buffer_limit). No method runs before that.
 //
 // # Frames
 //

@@ -23,7 +23,7 @@ func (p *process) findHeaps(mem langruntime.Memory, f *fields) error {
 	memory, segments, shift := f.of("CodeHeap._memory"), f.of("CodeHeap._segmap"), f.of("CodeHeap._log2_segment_size")
 	low, high := f.of("VirtualSpace._low_boundary"), f.of("VirtualSpace._high_boundary")
 	stubs := r.word(f.static("AbstractInterpreter._code"))
-	buffer, limit := f.of("StubQueue._stub_buffer"), f.of("StubQueue._buffer_limit")
+	buffer, limit, end := f.of("StubQueue._stub_buffer"), f.of("StubQueue._buffer_limit"), f.of("StubQueue._queue_end")
 	p.record.CallStubReturn = r.word(f.static("StubRoutines._call_stub_return_address"))
 	if f.missing != "" {
 		return nil // the caller says so
@@ -36,8 +36,12 @@ func (p *process) findHeaps(mem langruntime.Memory, f *fields) error {
 	if n > record.MaxHotSpotHeaps {
 		return fmt.Errorf("%w: HotSpot with %d code heaps", langruntime.ErrStarting, n)
 	}
+	size, used := r.half(stubs+uint64(limit)), r.half(stubs+uint64(end))
+	if size == 0 || used != size { // until it is made, it has room that stubs and compiled code get afterwards
+		return fmt.Errorf("%w: no interpreter yet", langruntime.ErrStarting)
+	}
 	p.record.Interpreter = r.word(stubs + uint64(buffer))
-	p.record.InterpreterLimit = p.record.Interpreter + uint64(r.half(stubs+uint64(limit)))
+	p.record.InterpreterLimit = p.record.Interpreter + uint64(size)
 	for i := range n {
 		heap := r.word(first + 8*uint64(i))
 		if err := p.addHeap(r, heap, uint64(memory), uint64(segments), uint64(shift), uint64(low), uint64(high)); err != nil {

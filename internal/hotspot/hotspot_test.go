@@ -70,6 +70,23 @@ func TestOpenStarting(t *testing.T) {
 	}
 }
 
+// The interpreter's limit is not taken before it has been made, and has given back what it has not used.
+func TestOpenBeforeTheInterpreter(t *testing.T) {
+	for _, version := range versions {
+		j := newJVM(t, version, "")
+		stubs, err := readUint(j, j.statics["AbstractInterpreter._code"], 8)
+		require.NoError(t, err)
+		for _, room := range []struct{ limit, end uint64 }{{0, 0}, {0x4000, 0}, {0x4000, 0x1800}} {
+			j.put(stubs+20, room.limit, 4)
+			j.put(stubs+28, room.end, 4)
+			_, err := j.library.Open(j, 0)
+			require.ErrorIs(t, err, langruntime.ErrStarting, "%+v", room)
+		}
+		j.put(stubs+20, 0x1800, 4)
+		require.EqualValues(t, heapStart+0x1000+0x1800, j.open(t).Record().HotSpot.InterpreterLimit)
+	}
+}
+
 // Tables of a hostile process have an end.
 func TestTablesWithoutEnd(t *testing.T) {
 	j := newJVM(t, version17, "")

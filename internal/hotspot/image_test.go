@@ -64,7 +64,7 @@ Method._constMethod 8|ConstMethod._constants 8|ConstMethod._constMethod_size 24|
 ConstMethod._code_size 32|ConstMethod._name_index 34|ConstMethod._signature_index 36|ConstMethod._method_idnum 38
 Symbol._length 4|Symbol._body 6|VirtualSpace._low_boundary 0|VirtualSpace._high_boundary 8
 CodeHeap._memory 8|CodeHeap._segmap 120|CodeHeap._log2_segment_size 256
-GrowableArrayBase._len 0|GrowableArray<int>._data 8|StubQueue._stub_buffer 8|StubQueue._buffer_limit 20
+GrowableArrayBase._len 0|GrowableArray<int>._data 8|StubQueue._stub_buffer 8|StubQueue._buffer_limit 20|StubQueue._queue_end 28
 CodeBlob._name 96|CodeBlob._size 12|CodeBlob._frame_complete_offset 20|CodeBlob._frame_size 28|CodeBlob._code_begin 32
 CompiledMethod._method 112|CompiledMethod._scopes_data_begin 120|CompiledMethod._deopt_handler_begin 128
 CompiledMethod._deopt_mh_handler_begin 136|nmethod._orig_pc_offset 300|nmethod._metadata_offset 260
@@ -77,7 +77,7 @@ Method._constMethod 8|ConstMethod._constants 8|ConstMethod._constMethod_size 24|
 ConstMethod._code_size 34|ConstMethod._name_index 36|ConstMethod._signature_index 38|ConstMethod._method_idnum 40
 Symbol._length 4|Symbol._body 6|VirtualSpace._low_boundary 0|VirtualSpace._high_boundary 8
 CodeHeap._memory 0|CodeHeap._segmap 112|CodeHeap._log2_segment_size 248
-GrowableArrayBase._len 0|GrowableArray<int>._data 8|StubQueue._stub_buffer 8|StubQueue._buffer_limit 20
+GrowableArrayBase._len 0|GrowableArray<int>._data 8|StubQueue._stub_buffer 8|StubQueue._buffer_limit 20|StubQueue._queue_end 28
 CodeBlob._name 8|CodeBlob._size 24|CodeBlob._frame_complete_offset 54|CodeBlob._frame_size 44|CodeBlob._code_offset 36
 CodeBlob._relocation_size 28|CodeBlob._mutable_data 16|CodeBlob._mutable_data_size 48
 nmethod._method 80|nmethod._deopt_handler_offset 176|nmethod._deopt_mh_handler_offset 180|nmethod._orig_pc_offset 208
@@ -185,6 +185,7 @@ func (j *jvm) heaps() {
 	stubs := j.alloc(32)
 	j.put(stubs+8, heapStart+0x1000, 8)
 	j.put(stubs+20, 0x2000, 4)
+	j.put(stubs+28, 0x2000, 4)
 	j.put(j.statics["AbstractInterpreter._code"], stubs, 8)
 	j.put(j.statics["StubRoutines._call_stub_return_address"], heapStart+0x800, 8)
 }

@@ -3,12 +3,14 @@
 package process
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
+	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
@@ -30,8 +32,8 @@ const (
 	// share of a worker's time that they may take, and their user's share of CPU time.
 	functionsGap   = 2 * time.Millisecond
 	functionsShare = 4
-	// unloadedGap is after which time it is looked again which runtime a process has that
-	// was not read yet; maxUnloaded times.
+	// unloadedGap is after which time it is looked again which runtime a process has that was not
+	// read yet, or whether it still is that process, where that could not be read; maxUnloaded times.
 	unloadedGap = 20 * time.Millisecond
 	maxUnloaded = 50
 	// functionBytes is the cost of one beside what it holds.
@@ -48,6 +50,7 @@ type functionKey struct {
 type knownFunction struct {
 	function langruntime.Function // nil: not read, or gone
 	read     bool                 // it was tried
+	again    bool                 // not for the first time
 	refused  bool                 // there was no room for what was read
 	interval uint64               // when it was on a stack last; refused or gone: when it was tried
 	tried    uint64               // when it was read last
@@ -57,6 +60,15 @@ type knownFunction struct {
 // missed reports whether it was tried in vain: there was no room, or the process had it no more.
 // It may have been in the middle of moving it, or could not be read at the time.
 func (f *knownFunction) missed() bool { return f.refused || f.read && f.function == nil }
+
+// rests reports whether one that was missed is not yet tried again. One that the process did not have may have been moved
+// just then: it is tried in the next interval, but only once.
+func (f *knownFunction) rests(interval uint64) bool {
+	if f.refused || f.again {
+		return f.interval+keptIntervals >= interval
+	}
+	return f.tried >= interval
+}
 
 // readFunction is what the reading of a function came to.
 type readFunction struct {
@@ -105,7 +117,7 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 		known.read = false
 		f.wanted = append(f.wanted, k)
 		return true, false
-	case known != nil && known.interval+keptIntervals >= interval:
+	case known != nil && known.rests(interval):
 		return false, known.refused // it is not read again yet
 	}
 	if f.crowded || f.full(short) {
@@ -120,7 +132,7 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	if f.known[k] == nil {
 		f.bytes += functionBytes
 	}
-	f.known[k] = &knownFunction{interval: interval}
+	f.known[k] = &knownFunction{interval: interval, again: known != nil}
 	f.wanted = append(f.wanted, k)
 	return true, false
 }
@@ -274,7 +286,6 @@ func (t *Table) readFunctions(p *Process) {
 	read := make([]readFunction, len(keys))
 	tid, err := t.Thread(p)
 	if err == nil && runtime != nil {
-		p.functions.unloaded = 0
 		mem := t.opts.memory(tid)
 		tried := t.readWithin(p, keys, read, func(k functionKey) langruntime.Function {
 			if k.kind != runtime.Kind() {
@@ -290,7 +301,16 @@ func (t *Table) readFunctions(p *Process) {
 		keys = keys[:tried]
 		_, err = t.Thread(p)
 	}
-	if err != nil { // it may have been another process
+	gap := functionsGap
+	switch {
+	case err == nil && runtime != nil:
+		p.functions.unloaded = 0
+	case err == nil: // they are of no runtime
+	case !errors.Is(err, procfs.ErrNoProcess) && !errors.Is(err, errReplaced) && p.functions.unloaded < maxUnloaded:
+		p.functions.unloaded++
+		p.functions.giveBack(keys)
+		keys, gap = nil, unloadedGap
+	default: // it may have been another process
 		clear(read)
 	}
 	kept := 0
@@ -300,7 +320,7 @@ func (t *Table) readFunctions(p *Process) {
 	t.keepFunctions(p, keys, read, kept)
 	cost := watch.stop()
 	t.chargeFunctions(p, cost.cpu)
-	t.functionsLater(p, max(int64(functionsGap), functionsShare*cost.wall))
+	t.functionsLater(p, max(int64(gap), functionsShare*cost.wall))
 }
 
 // readWithin reads functions of a process for as long as there is room for them: how large one is,

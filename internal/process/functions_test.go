@@ -3,6 +3,8 @@
 package process
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -209,16 +211,123 @@ func TestFunctionGone(t *testing.T) {
 	gone := p.functions.take()
 	f.keepFunctions(p, gone, make([]readFunction, 1), 0)
 	require.EqualValues(t, 1, f.Stats().FunctionsGone)
-	for range keptIntervals + 1 {
+	for range 2 {
 		f.WantFunctions(p, 1000, stack(0, 1))
 		require.Empty(t, p.functions.wanted, "not at once")
-		f.HandedOver()
 	}
+	f.HandedOver()
+	for range 2 { // in the next interval, then after a while
+		f.WantFunctions(p, 1000, stack(0, 1))
+		f.keepFunctions(p, p.functions.take(), make([]readFunction, 1), 0)
+		for range keptIntervals + 1 {
+			f.WantFunctions(p, 1000, stack(0, 1))
+			require.Empty(t, p.functions.wanted)
+			f.HandedOver()
+		}
+	}
+	require.EqualValues(t, 3, f.Stats().FunctionsGone)
 	f.WantFunctions(p, 1000, stack(0, 1))
 	f.readAll(p, 10)
 	require.NotEmpty(t, p.Functions(nil, record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2]))
 	require.Equal(t, functionBytes+10, p.functions.bytes)
 	require.Zero(t, f.Stats().FunctionsRefused)
+}
+
+// failingRuntime has functions that cannot be read for so many times.
+type failingRuntime struct {
+	*fakeRuntime
+	failures, reads int
+}
+
+func (r *failingRuntime) Open(langruntime.Memory, uint64) (langruntime.Process, error) { return r, nil }
+
+func (r *failingRuntime) Read(langruntime.Memory, uint64, uint32) (langruntime.Function, error) {
+	if r.reads++; r.reads <= r.failures {
+		return nil, langruntime.ErrGone
+	}
+	return largeFunction(1), nil
+}
+
+// failingFake is a table with a process of such a runtime, which has been opened.
+func failingFake(t *testing.T, failures int) (f *fake, p *Process, runtime *failingRuntime) {
+	f = newFake(t)
+	f.opts.Runtimes[record.RuntimeCPython] = true
+	f.image(42, 500, "/bin/some")
+	p = f.Lookup(image1, 42, nobody, nil)
+	f.work()
+	runtime = &failingRuntime{&fakeRuntime{kind: record.RuntimeCPython}, failures, 0}
+	info := *p.Info()
+	info.Mappings = append(info.Mappings, runtime.mapping("some"))
+	info.Mappings[len(info.Mappings)-1].File.Facts().Runtime = runtime
+	p.info.Store(&info)
+	require.NotNil(t, f.openRuntime(p, p.Info()))
+	return f, p, runtime
+}
+
+// named wants the first function, has what is due done, and returns what it is called then.
+func (f *fake) named(p *Process) []langruntime.Frame {
+	f.WantFunctions(p, 1000, stack(0, 1))
+	f.advance(int64(functionsGap))
+	f.work()
+	return p.Functions(nil, record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2])
+}
+
+// A function that was missed once, as it may have been moved just then, is there in the next interval.
+func TestFunctionMissedOnce(t *testing.T) {
+	f, p, runtime := failingFake(t, 1)
+	require.Empty(t, f.named(p))
+	require.Empty(t, f.named(p))
+	require.Equal(t, 1, runtime.reads)
+	f.HandedOver()
+	require.NotEmpty(t, f.named(p))
+}
+
+// While it cannot be read whether a process still is the one that it was, its functions are not read; they have not gone
+// by that.
+func TestFunctionsOfUnknownProcess(t *testing.T) {
+	stat := func(f *fake) string { return filepath.Join(f.root, "42", "stat") }
+	hide := func(f *fake) {
+		require.NoError(f.t, os.Rename(stat(f), stat(f)+"0"))
+		require.NoError(f.t, os.Symlink("stat", stat(f))) // ELOOP
+	}
+	show := func(f *fake) { require.NoError(f.t, os.Rename(stat(f)+"0", stat(f))) }
+
+	f, p, runtime := failingFake(t, 0)
+	hide(f)
+	for range 3 {
+		require.Empty(t, f.named(p))
+		require.True(t, f.ReadsFunctions(p))
+	}
+	show(f)
+	require.Empty(t, f.named(p), "not at once")
+	f.advance(int64(unloadedGap))
+	require.NotEmpty(t, f.named(p))
+	require.Equal(t, 1, runtime.reads)
+	require.Zero(t, f.Stats().FunctionsGone)
+	require.Zero(t, p.functions.unloaded)
+
+	// That it cannot be read has an end.
+	f, p, _ = failingFake(t, 0)
+	hide(f)
+	for range maxUnloaded {
+		require.Empty(t, f.named(p))
+		require.Zero(t, f.Stats().FunctionsGone)
+		f.advance(int64(unloadedGap))
+	}
+	require.Empty(t, f.named(p))
+	require.EqualValues(t, 1, f.Stats().FunctionsGone)
+	require.False(t, f.ReadsFunctions(p))
+
+	// One that has ended, or whose PID is another's, has none.
+	for _, change := range []func(f *fake){
+		func(f *fake) { f.remove(42) },
+		func(f *fake) { f.image(42, 700, "/bin/other") },
+	} {
+		f, p, _ = failingFake(t, 0)
+		change(f)
+		require.Empty(t, f.named(p))
+		require.EqualValues(t, 1, f.Stats().FunctionsGone)
+	}
 }
 
 // A user whose processes have many functions takes no room from another's.

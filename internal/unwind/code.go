@@ -74,7 +74,7 @@ func (b *builder) follow(gaps []addresses, size uint64) (added bool, err error) 
 		})
 	}
 	code.Pace = func() error { return b.file.Work(codeWork) }
-	rows, _, err := codeframes.Rows(&code)
+	rows, err := codeframes.Rows(&code)
 	if err != nil {
 		return false, fmt.Errorf("follow code: %w", err)
 	}

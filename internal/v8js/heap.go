@@ -168,21 +168,21 @@ func (h *heap) of(object uint64, want uint16, what string) (uint64, error) {
 	return at, nil
 }
 
-// bytes returns what a byte array holds, the beginning of a long one.
-func (h *heap) bytes(object uint64, limit int) ([]byte, error) {
+// bytes returns what a byte array holds; of a longer one than the limit the beginning: it is cut.
+func (h *heap) bytes(object uint64, limit int) (b []byte, cut bool, err error) {
 	at, t, err := h.typeOf(object)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if t != h.types.byteArray && t != h.types.trustedByteArray {
-		return nil, gone("bytes")
+		return nil, false, gone("bytes")
 	}
-	n, err := h.length(at, limit)
+	n, err := h.length(at, limit+1)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	b := make([]byte, n)
-	return b, h.read(b, at, arrayData)
+	b = make([]byte, min(n, limit))
+	return b, n > limit, h.read(b, at, arrayData)
 }
 
 // length returns that of an array, not more than a limit.

@@ -33,6 +33,12 @@ func (l lines) add(offset uint32, line int32) lines {
 	return append(l, lineFrom{offset, line})
 }
 
+// until makes the lines from an offset on unknown.
+func (l lines) until(offset uint32) lines {
+	n := sort.Search(len(l), func(i int) bool { return l[i].offset >= offset })
+	return l[:n].add(offset, 0)
+}
+
 // bytecodeLines returns the lines of a BytecodeArray; nil if V8 has not noted them.
 func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	object, err := h.word(bytecode, uint64(h.release.bytecodePositions))
@@ -46,13 +52,17 @@ func (h *heap) bytecodeLines(bytecode uint64, of *script) (lines, error) {
 	if t != h.types.byteArray && t != h.types.trustedByteArray {
 		return nil, nil // undefined, or an exception that says why there is none
 	}
-	table, err := h.bytes(object, maxTableBytes)
+	table, cut, err := h.bytes(object, maxTableBytes)
 	if err != nil {
 		return nil, err
 	}
-	l := lines{}
+	l, last := lines{}, uint32(0)
 	for t := (positionTable{b: table, flagged: h.release.flagged}); t.next(); {
-		l = l.add(t.offset(), int32(of.line(position(t.position).offset())))
+		last = t.offset()
+		l = l.add(last, int32(of.line(position(t.position).offset())))
+	}
+	if cut { // where the last one ends is not known
+		l = l.until(last)
 	}
 	if h.tableLines += len(l); h.tableLines > maxTableLines {
 		return nil, tooMuch()
@@ -74,12 +84,12 @@ func (h *heap) baselineLines(c *code, bytecode uint64, of lines) (lines, error) 
 	if err := h.read(code, bytecode, uint64(h.release.bytecodeData)); err != nil {
 		return nil, err
 	}
-	table, err := h.bytes(c.positions, maxTableBytes)
+	table, cut, err := h.bytes(c.positions, maxTableBytes)
 	if err != nil {
 		return nil, err
 	}
 	var l lines
-	at := uint32(0)
+	at, last := uint32(0), uint32(0)
 	pc := unsigned(&table)
 	for len(table) > 0 && int(at) < len(code) {
 		size := h.release.bytecodeLength(code[at:])
@@ -87,9 +97,13 @@ func (h *heap) baselineLines(c *code, bytecode uint64, of lines) (lines, error) 
 			break
 		}
 		line, _ := of.at(at)
-		l = l.add(uint32(pc), int32(line))
+		last = uint32(pc)
+		l = l.add(last, int32(line))
 		pc += unsigned(&table)
 		at += uint32(size)
+	}
+	if cut || n == maxBytecodeBytes { // where the last one ends is not known
+		l = l.until(last)
 	}
 	return l, nil
 }

@@ -17,6 +17,7 @@ const (
 	maxInlinings     = 4096
 	maxFrames        = 128 // functions within each other, at one position
 	inliningBytes    = 16  // InliningPosition: position, number of the function
+	itself           = -1  // number of the function that is compiled, put into itself (kNotInlinedIndex)
 	codeHeaderBytes  = 64
 	maxBytecodeBytes = 1 << 20
 	maxLiterals      = 16 << 10
@@ -297,7 +298,7 @@ func (r *codeReader) readInlinings() error {
 	if err != nil {
 		return err
 	}
-	b, err := r.bytes(object, maxInlinings*inliningBytes)
+	b, _, err := r.bytes(object, maxInlinings*inliningBytes)
 	if err != nil {
 		return err
 	}
@@ -305,12 +306,14 @@ func (r *codeReader) readInlinings() error {
 	for ; len(b) >= inliningBytes; b = b[inliningBytes:] {
 		pos := position(word(b, 0))
 		n := int32(word(b, 8))
-		if n < 0 || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
+		if n < itself || int(n) >= r.inlined || int(pos.in()) >= len(r.to.inlinings) {
 			return nil
 		}
-		function, err := r.ofLiteral(n)
-		if err != nil || function < 0 {
-			return err
+		function := int32(0)
+		if n != itself {
+			if function, err = r.ofLiteral(n); err != nil || function < 0 {
+				return err
+			}
 		}
 		within := 1 // the function itself
 		if in := pos.in(); in >= 0 {
@@ -337,9 +340,10 @@ func (r *codeReader) line(pos position) int32 {
 	return int32(r.scripts[function].line(pos.offset()))
 }
 
-// readPlaces reads the source position table, whose offsets do not go back.
+// readPlaces reads the source position table, whose offsets do not go back. Where the inlining is not known, nor is
+// the line.
 func (r *codeReader) readPlaces() error {
-	table, err := r.bytes(r.code.positions, maxTableBytes)
+	table, cut, err := r.bytes(r.code.positions, maxTableBytes)
 	if err != nil {
 		return err
 	}
@@ -349,15 +353,18 @@ func (r *codeReader) readPlaces() error {
 			return gone("source position table")
 		}
 		last = t.offset()
-		pos := position(t.position)
-		if int(pos.in()) >= len(r.to.inlinings) {
-			continue
+		p := place{offset: t.offset(), inlining: -1}
+		if pos := position(t.position); int(pos.in()) < len(r.to.inlinings) {
+			p.line, p.inlining = r.line(pos), pos.in()
 		}
-		p := place{t.offset(), r.line(pos), pos.in()}
 		if n := len(r.to.places); n > 0 && r.to.places[n-1].line == p.line && r.to.places[n-1].inlining == p.inlining {
 			continue
 		}
 		r.to.places = append(r.to.places, p)
+	}
+	if cut { // where the last one ends is not known
+		known := sort.Search(len(r.to.places), func(i int) bool { return r.to.places[i].offset >= last })
+		r.to.places = append(r.to.places[:known], place{offset: last, inlining: -1})
 	}
 	return nil
 }

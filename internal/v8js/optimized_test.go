@@ -215,7 +215,8 @@ func TestExits(t *testing.T) {
 // A compilation is what an optimizing compiler makes of functions, the first of which it compiles.
 type compilation struct {
 	functions []uint64
-	callers   []int   // of each inlining, that of its call; -1: none. They are of the other functions, in turn
+	callers   []int   // of each inlining, that of its call; -1: none
+	inlined   []int   // the function of each inlining; nil: they are of the others than the first, in turn
 	calls     [][]int // functions of the frames of each, outermost first
 	places    []int   // of the source position table
 	exits     []uint64
@@ -240,7 +241,13 @@ func (b *builder) compile(c *compilation) (code uint64) {
 	var inlinings, translations []byte
 	for i, caller := range c.callers {
 		inlinings = binary.LittleEndian.AppendUint64(inlinings, uint64(sourcePosition(16, caller)))
-		inlinings = binary.LittleEndian.AppendUint64(inlinings, uint64(1+i%(len(literals)-1)))
+		function := uint64(1)
+		if c.inlined != nil {
+			function = uint64(uint32(c.inlined[i])) // behind it is nothing
+		} else {
+			function += uint64(i % (len(literals) - 1))
+		}
+		inlinings = binary.LittleEndian.AppendUint64(inlinings, function)
 	}
 	list[r.inline] = b.array(inlinings)
 	copy(list[r.inline+1:], c.exits)

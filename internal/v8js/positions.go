@@ -38,8 +38,9 @@ func (t *positionTable) next() bool {
 		d >>= 1
 	}
 	t.behind += uint32(d)
+	b := t.b
 	t.position += uint64(signed(&t.b))
-	return true
+	return b[len(b)-len(t.b)-1]&0x80 == 0 // else its end is missing
 }
 
 // unsigned takes a number: 7 bits a byte, the lowest first, while bit 7 is set. It takes no more

@@ -232,7 +232,7 @@ func (r *codeReader) readTranslations() ([]byte, map[uint32]safepoint, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := r.bytes(object, maxTableBytes)
+	b, _, err := r.bytes(object, maxTableBytes) // a translation that is cut says so
 	if err != nil {
 		return nil, nil, err
 	}

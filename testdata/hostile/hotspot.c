@@ -104,7 +104,7 @@ static void set_mode(const char *mode)
 		library.memory.high = library.memory.low + (1ULL << 30);
 		heaps[1] = &library;
 		array.length = 2;
-		stubs = (struct stubs){ heap.memory.low, 64 };
+		stubs = (struct stubs){ heap.memory.low, 64, 64 };
 	}
 
 	/* What the code and the stack are. */

@@ -79,7 +79,7 @@ struct array {
 
 struct stubs {
 	char *buffer;
-	uint32_t limit;
+	uint32_t limit, end;
 };
 
 struct field {
@@ -147,6 +147,7 @@ static struct field fields[] = {
 	FIELD("HeapBlock::Header", "_used", block, used),
 	FIELD("StubQueue", "_stub_buffer", stubs, buffer),
 	FIELD("StubQueue", "_buffer_limit", stubs, limit),
+	FIELD("StubQueue", "_queue_end", stubs, end),
 	STATIC("Abstract_VM_Version", "_vm_major_version", version),
 	STATIC("CodeCache", "_heaps", array_address),
 	STATIC("AbstractInterpreter", "_code", stubs_address),
@@ -322,7 +323,7 @@ static void set_up(const char *file)
 	pcs = heap.memory.low + TABLES + 2 * TABLE_BYTES;
 	scopes = heap.memory.low + TABLES + TABLE_BYTES;
 	metadata = scopes - 8 * METHODS;
-	stubs = (struct stubs){ heap.memory.low + HEAP_BYTES - 4096, 4096 };
+	stubs = (struct stubs){ heap.memory.low + HEAP_BYTES - 4096, 4096, 4096 };
 	memset(segments, SEGMENT_MAX, HEAP_BYTES >> SHIFT);
 	for (unsigned i = 0; i < SEGMENT_MAX; i++)
 		segments[i] = i;

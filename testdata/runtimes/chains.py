@@ -171,7 +171,7 @@ def write_facts(path, known):
         codes(compile(program, "<script>" if sys.version_info >= (3, 14) else "<string>", "exec"), seen)
     with open(path + ".new", "w", encoding="utf-8") as facts:
         for code in seen:
-            for line in {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}:
+            for line in {line for _, _, line in code.co_lines() if line} | {0}:  # 0: of an instruction without one
                 print(code.co_qualname, code.co_filename, line, code.co_firstlineno, sep="\t", file=facts)
     os.rename(path + ".new", path)
 
