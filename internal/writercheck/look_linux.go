@@ -72,6 +72,7 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			program = f
 		}
 	}
+	program = ofLoader(program, all)
 	environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD")
 	if err != nil {
 		environment = map[string]string{}
@@ -94,6 +95,18 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			}
 		}
 	}
+}
+
+// ofLoader returns the program that a dynamic loader runs, if it is the loader that was started, and else the program
+// itself. The loader names no loader and is no program.
+func ofLoader(program *file, all []*file) *file {
+	if program == nil || program.executable || program.interp != "" {
+		return program
+	}
+	if i := slices.IndexFunc(all, func(f *file) bool { return f.executable && f.interp != "" }); i >= 0 {
+		return all[i]
+	}
+	return program
 }
 
 // duplicate reports whether a file's variable is another one's, which the process uses instead.
@@ -135,6 +148,9 @@ func (w *watch) versionAt(m *executable.Mapping, f *file) (version uint32, known
 // judgeSource judges the way to a variable.
 func (w *watch) judgeSource(s *labelsource.Status) {
 	f := formatOf(s.ABI)
+	if s.State == labelsource.Active {
+		w.publishes(f) // also if its file is not among those that are judged
+	}
 	found := s.State != labelsource.NoRelocation && s.State != labelsource.UnsupportedModel &&
 		s.State != labelsource.Undefined && s.State != labelsource.Unreadable
 	switch {
