@@ -83,7 +83,9 @@ func adviceOn(outcome string, l language) string {
 // advise adds what to do about all that was found, each once: first what nothing else helps
 // without.
 func (r *processReport) advise() {
-	r.Advice = append(r.Advice, r.destroyers...)
+	if r.language != languageNode || !r.labelled() { // a Node.js that lacks what carries labels has none
+		r.Advice = append(r.Advice, r.destroyers...)
+	}
 	add := func(outcome string) {
 		if text := adviceOn(outcome, r.language); text != "" && !slices.Contains(r.Advice, text) {
 			r.Advice = append(r.Advice, text)
