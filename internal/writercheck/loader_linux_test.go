@@ -4,6 +4,7 @@ package writercheck
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
+	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
 
 // interp is the dynamic loader that a program asks for.
@@ -49,4 +51,22 @@ func TestSourceOfUnreadFile(t *testing.T) {
 	require.Empty(t, w.formats)
 	w.judgeSource(&labelsource.Status{ABI: record.ABIThreadContext, State: labelsource.Active})
 	require.Equal(t, []Format{ThreadContext}, w.formats)
+}
+
+// A library of /etc/ld.so.preload is there from the start, as the process has that file.
+func TestPreloadedByFile(t *testing.T) {
+	testutil.RequireRoot(t)
+	writer := build{abi: 1, library: "libcustomlabels.so", late: true}.writer(t)
+	library := filepath.Join(filepath.Dir(writer), "libcustomlabels.so")
+	const script = `mount -t tmpfs none /etc; printf '# labels\n%s # of all\n' "$1" >/etc/ld.so.preload; exec "$0"`
+	ids, r := publishing(t, started(t, "unshare", "--mount", "sh", "-ec", script, writer, library))
+	require.Empty(t, ids)
+	require.Equal(t, Holds, r.Verdict())
+	require.Contains(t, r.Formats, V1)
+}
+
+func TestPreloadsOfFile(t *testing.T) {
+	const text = "/lib/a.so:b.so\t/c.so # d.so\n\n#e.so\n  /f.so\n/g.so"
+	require.Equal(t, []string{"/lib/a.so", "b.so", "/c.so", "/f.so", "/g.so"}, preloadsOfFile(text))
+	require.Empty(t, preloadsOfFile("# nothing"))
 }

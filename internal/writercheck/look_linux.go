@@ -5,6 +5,7 @@ package writercheck
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ const (
 	maxContexts = 16
 	// maxEnvironmentBytes bounds what is read for LD_PRELOAD.
 	maxEnvironmentBytes = 128 << 10
+	// maxPreloadBytes bounds what is read of /etc/ld.so.preload.
+	maxPreloadBytes = 64 << 10
 )
 
 // look takes over what is known of a process now.
@@ -73,11 +76,7 @@ func (w *watch) lookAtFiles(info *process.Info) {
 		}
 	}
 	program = ofLoader(program, all)
-	environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD")
-	if err != nil {
-		environment = map[string]string{}
-	}
-	atStart := newInitial(program, all, environment["LD_PRELOAD"])
+	atStart := newInitial(program, all, w.preloaded())
 	for _, f := range all {
 		if !f.publishes() || f.executable && f != program {
 			continue
@@ -95,6 +94,23 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			}
 		}
 	}
+}
+
+// preloaded are the names of libraries that the loader loads besides those that the program asks for.
+func (w *watch) preloaded() (names []string) {
+	if environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD"); err == nil {
+		names = preloads(environment["LD_PRELOAD"])
+	}
+	f, _, err := w.fs.OpenPath(w.pid, procfs.ProcessRoot, "/etc/ld.so.preload", 0)
+	if err != nil {
+		return names
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPreloadBytes))
+	if err != nil {
+		return names
+	}
+	return append(names, preloadsOfFile(string(text))...)
 }
 
 // ofLoader returns the program that a dynamic loader runs, if it is the loader that was started, and else the program
