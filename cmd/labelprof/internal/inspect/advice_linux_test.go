@@ -32,7 +32,7 @@ func TestAdvice(t *testing.T) {
 	}
 	for o := record.OutcomeNone; o < record.NumOutcomes; o++ {
 		switch o {
-		case record.OutcomeNone, record.OutcomePresent, record.OutcomeTruncated, record.OutcomeNoRows:
+		case record.OutcomeNone, record.OutcomePresent, record.OutcomeTruncated, record.OutcomeNoRows, record.OutcomeCompat:
 		default:
 			outcomes = append(outcomes, o.String())
 		}
@@ -241,6 +241,22 @@ func TestAdviceWithLabels(t *testing.T) {
 		r := processReport{language: l, destroyers: []string{"lost"}, Sources: []sourceReport{{state: labelsource.Active}}, Threads: labelled}
 		r.advise()
 		require.Equal(t, want, r.Advice)
+	}
+}
+
+// TestAdviceBySource: what is to be done about a source depends on what it is, and not on what else the
+// program is written in.
+func TestAdviceBySource(t *testing.T) {
+	version := labelsource.UnsupportedVersion
+	for abi, l := range map[record.ABI]language{
+		record.ABIV0: anyLanguage, record.ABIV1: anyLanguage, record.ABIThreadContext: anyLanguage,
+		record.ABIThreadContextNodeJS: languageNode, record.ABIGo: languageGo,
+	} {
+		for _, program := range []language{languageGo, languageNode, anyLanguage} {
+			r := processReport{language: program, Sources: []sourceReport{{State: version.String(), state: version, source: record.LabelSource{ABI: abi}}}}
+			r.advise()
+			require.Equal(t, []string{adviceOn(version.String(), l)}, r.Advice, "%v %s", abi, program)
+		}
 	}
 }
 
