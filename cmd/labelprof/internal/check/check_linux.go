@@ -140,10 +140,11 @@ func watched(ctx context.Context, duration time.Duration, watch func(context.Con
 		err error
 	}
 	done := make(chan result, 1)
-	go func() {
+	follow := func() {
 		j, err := watch(ctx)
 		done <- result{j, err}
-	}()
+	}
+	go follow()
 	timer := time.NewTimer(maxSelection + duration + grace)
 	defer timer.Stop()
 	select {
