@@ -11,6 +11,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
@@ -69,4 +70,14 @@ func TestPreloadsOfFile(t *testing.T) {
 	const text = "/lib/a.so:b.so\t/c.so # d.so\n\n#e.so\n  /f.so\n/g.so"
 	require.Equal(t, []string{"/lib/a.so", "b.so", "/c.so", "/f.so", "/g.so"}, preloadsOfFile(text))
 	require.Empty(t, preloadsOfFile("# nothing"))
+}
+
+func TestFormatsOf(t *testing.T) {
+	source := func(abi record.ABI, state labelsource.State) labelsource.Status {
+		return labelsource.Status{ABI: abi, State: state}
+	}
+	require.Empty(t, FormatsOf(&process.Info{Sources: []labelsource.Status{source(record.ABIV1, labelsource.NotProgram)}}))
+	require.Equal(t, []Format{ProcessContext, V1, Go}, FormatsOf(&process.Info{ContextErr: "it is cut", Sources: []labelsource.Status{
+		source(record.ABIV1, labelsource.NoRelocation), source(record.ABIV1, labelsource.Active), source(record.ABIGo, labelsource.Active),
+	}}))
 }

@@ -52,6 +52,20 @@ func (w *watch) look(info *process.Info) {
 	w.lookForContexts()
 }
 
+// FormatsOf are those that a look has found something of: a source, which may not be one that can be read, or a
+// process context. An executable that is only mapped, as debuggers do, is nothing of the process.
+func FormatsOf(info *process.Info) (formats []Format) {
+	if info.Context != nil || info.ContextErr != "" {
+		formats = append(formats, ProcessContext)
+	}
+	for i := range info.Sources {
+		if s := &info.Sources[i]; s.State != labelsource.NotProgram && !slices.Contains(formats, formatOf(s.ABI)) {
+			formats = append(formats, formatOf(s.ABI))
+		}
+	}
+	return formats
+}
+
 func (w *watch) publishes(f Format) {
 	if !slices.Contains(w.formats, f) {
 		w.formats = append(w.formats, f)

@@ -13,10 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
-	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/writercheck"
 )
 
@@ -151,10 +149,7 @@ func (g *group) publishers(ctx context.Context, goToo bool) (found []int) {
 }
 
 func publishes(info *process.Info, goToo bool) bool {
-	return info.Context != nil || info.ContextErr != "" || slices.ContainsFunc(info.Sources, func(s labelsource.Status) bool {
-		// A debugger maps the executables of others.
-		return s.State != labelsource.NotProgram && (goToo || s.ABI != record.ABIGo)
-	})
+	return slices.ContainsFunc(writercheck.FormatsOf(info), func(f writercheck.Format) bool { return goToo || f != writercheck.Go })
 }
 
 // others returns some processes of a process group but its leader.
