@@ -3,20 +3,18 @@
 // Command labelprof is the far end of a profiles pipeline, for looking at labelled
 // CPU profiles without a backend.
 //
-//	labelprof serve [--listen 127.0.0.1:4317] [--by tenant,route] [--duration 40s]
-//	                [--web 127.0.0.1:7317] [--web-host NAME,...] [--max-memory 256]
-//	                [--pprof FILE] [--truth FILE]... [--out-otlp FILE | FILE...]
-//	labelprof top   [--by tenant,route] [--max-memory 1024] [--truth FILE]... FILE...
-//	labelprof pprof [--max-memory 1024] -o OUT.pb.gz FILE...
-//	labelprof push  [--server URL] [--tenant ID] [--ca-file PEM] [--service NAME]
-//	                [--omit KEY,...] [--timeout 30s] [--patience 1m] [--max-memory 1024] FILE...
-//	labelprof inspect [--json] [--threads 64] PID...
-//	labelprof check [--seconds 5] [--json | --summary markdown] PID
-//	labelprof check [--seconds 5] [--json | --summary markdown] -- COMMAND [ARGUMENT...]
+//	labelprof serve    receives profiles, or reads files, and shows CPU by label
+//	labelprof top      prints the same tables of files
+//	labelprof pprof    converts files to pprof
+//	labelprof push     sends files to Pyroscope
+//	labelprof inspect  shows which labels a process publishes now
+//	labelprof check    judges by the specifications what a process or command publishes
+//
+// labelprof help COMMAND has the flags.
 //
 // serve receives OTLP profiles by gRPC, shows CPU by the values of the labels named
 // and the hottest functions of each, live on a terminal, and stops by itself after
-// the duration, or at SIGINT, SIGTERM or SIGHUP. Its page has flame graphs, see package web. Given
+// --duration, or at SIGINT, SIGTERM or SIGHUP. Its page has flame graphs, see package web. Given
 // files, serve shows these instead of receiving. top prints the tables for files: protobuf
 // export requests, one or many with a length of four bytes (big-endian) before each,
 // or JSON, one request a line; that is what the collector's file exporter writes.

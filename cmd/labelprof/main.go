@@ -47,7 +47,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ending...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(signalGrace, stop) })
-	signal.Ignore(syscall.SIGPIPE) // of a pager that was left: the files are still to be written
+	// Of a pager that was left: the files are still to be written. Caught by nobody rather than ignored, as a
+	// command that check runs would have it ignored, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

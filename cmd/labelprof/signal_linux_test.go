@@ -50,14 +50,30 @@ func ignores(t *testing.T, pid int, signal syscall.Signal) bool {
 	return mask&(1<<(signal-1)) != 0
 }
 
-// started is the command, once it catches signals.
-func started(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+// started is the command, once it runs.
+func started(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	// That is what it does once it catches the others.
-	require.Eventually(t, func() bool { return ignores(t, cmd.Process.Pid, syscall.SIGPIPE) }, 20*time.Second, time.Millisecond)
-	return cmd
+}
+
+// opens waits until a process waits for something that it opens.
+func opens(t *testing.T, pid int) {
+	t.Helper()
+	before := ""
+	require.Eventually(t, func() bool {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+		require.NoError(t, err)
+		for _, task := range tasks {
+			if call, err := os.ReadFile(task); err == nil && strings.HasPrefix(string(call), fmt.Sprint(unix.SYS_OPENAT, " ")) {
+				same := string(call) == before
+				before = string(call)
+				return same
+			}
+		}
+		before = ""
+		return false
+	}, 20*time.Second, 20*time.Millisecond)
 }
 
 // heedHangup has commands that are started from now on not ignore SIGHUP, whatever started the test does.
@@ -95,9 +111,13 @@ func TestHangup(t *testing.T) {
 	require.FileExists(t, out)
 
 	cmd = exec.Command("sh", "-c", `trap "" HUP; exec "$0" "$@"`, self)
-	cmd.Args = append(cmd.Args, "serve", "--web", "", file)
+	cmd.Args = append(cmd.Args, "serve", "--web", "", "--interval", "1ms", file)
 	cmd.Env = append(os.Environ(), envAsCommand+"=1")
+	tables, err = cmd.StdoutPipe()
+	require.NoError(t, err)
 	started(t, cmd)
+	_, err = tables.Read(make([]byte, 1))
+	require.NoError(t, err)
 	require.True(t, ignores(t, cmd.Process.Pid, syscall.SIGHUP))
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
@@ -127,6 +147,34 @@ func TestHangupOfCheck(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
+// TestBrokenPipeOfCommand: the command that check runs heeds SIGPIPE, as it does elsewhere; the command that
+// writes into a pipe that was left does not.
+func TestBrokenPipeOfCommand(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
+	cmd.Args[0] = asCommand
+	said, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	started(t, cmd)
+	var pid int
+	_, err = fmt.Fscan(said, &pid)
+	require.NoError(t, err)
+	require.False(t, ignores(t, pid, syscall.SIGPIPE))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, _ = io.Copy(io.Discard, said)
+	require.Error(t, cmd.Wait())
+
+	cmd = exec.Command(self, "help")
+	cmd.Args[0] = asCommand
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	cmd.Stdout = write
+	require.NoError(t, cmd.Run(), "SIGPIPE does not end it")
+	require.NoError(t, write.Close())
+}
+
 // TestSecondSignal: what a first signal does not end, since it waits for a writer of a pipe, a
 // second one does. One that follows at once is the first one again, as timeout(1) sends it.
 func TestSecondSignal(t *testing.T) {
@@ -137,6 +185,7 @@ func TestSecondSignal(t *testing.T) {
 	cmd := exec.Command(self, "top", fifo)
 	cmd.Args[0] = asCommand
 	started(t, cmd)
+	opens(t, cmd.Process.Pid)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 

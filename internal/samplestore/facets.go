@@ -124,10 +124,10 @@ type valueNs struct {
 // count adds up the times of labels: where all filters hold, and for the key of a filter also
 // where only this one does not. With a text to find, only labels count that have it.
 func (s *scan) count(find string) *counts {
-	c := &counts{failedNs: make([]int64, len(s.filters)), byKey: make([]int64, len(s.part.strings))}
+	c := &counts{failedNs: make([]int64, len(s.q.Filters)), byKey: make([]int64, len(s.part.strings))}
 	c.pairNs, c.heldNs = slices.Clone(s.held.ns), s.held.all
 	for j, failed := range s.failed {
-		key, known := ids(s.part.strings, []string{s.filters[j].Key})[s.filters[j].Key]
+		key, known := ids(s.part.strings, []string{s.q.Filters[j].Key})[s.q.Filters[j].Key]
 		c.failedNs[j] = failed.all
 		for i, ns := range failed.ns {
 			if known && s.part.pairs[i].key == key {
@@ -162,7 +162,7 @@ func (s *scan) matches(find string) marks {
 func (s *scan) addFacets(chosen []*facetSums, c *counts) {
 	for _, sum := range chosen {
 		sum.ns = AddNs(sum.ns, c.heldNs)
-		for j, f := range s.filters {
+		for j, f := range s.q.Filters {
 			if f.Key == sum.key {
 				sum.ns = AddNs(sum.ns, c.failedNs[j])
 			}

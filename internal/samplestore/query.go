@@ -13,8 +13,8 @@ const (
 	maxClasses   = 8  // values that the series tell apart
 )
 
-// MaxFilters bounds Query.Filters; later ones do not count.
-const MaxFilters = 60
+// MaxFilters bounds Query.Filters: each has a bit of a word, as the sides of a comparison have.
+const MaxFilters = 32
 
 // Value is the value of a label, or its absence.
 type Value struct {
@@ -76,8 +76,8 @@ type Compare struct {
 // Query selects samples and says what is to be told about them.
 type Query struct {
 	Kind         Kind
-	FromMs, ToMs int64 // since 1970, FromMs up to ToMs; ToMs 0: no bounds
-	Filters      []Filter
+	FromMs, ToMs int64    // since 1970, FromMs up to ToMs; ToMs 0: no bounds
+	Filters      []Filter // at most MaxFilters
 	Frames       []FrameFilter
 	Compare      *Compare
 

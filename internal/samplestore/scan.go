@@ -28,7 +28,6 @@ func (m marks) has(i uint32) bool { return len(m) == 0 || m[i] }
 type scan struct {
 	part     *part
 	q        *Query
-	filters  []Filter
 	verdicts []verdict           // by set
 	pass     marks               // by trie node: a stack that ends here passes the frame filters
 	but      [properties]*butOne // nil: no filter on it, or its values are not listed
@@ -46,7 +45,7 @@ type scan struct {
 }
 
 func newScan(part *part, q *Query, m *scratch) *scan {
-	s := &scan{part: part, q: q, filters: q.Filters[:min(len(q.Filters), MaxFilters)], fromMs: math.MinInt64, toMs: math.MaxInt64}
+	s := &scan{part: part, q: q, fromMs: math.MinInt64, toMs: math.MaxInt64}
 	if q.ToMs != 0 {
 		s.fromMs, s.toMs = q.FromMs, q.ToMs
 	}
@@ -112,7 +111,7 @@ type holding struct{ seen, holds uint64 }
 // judgeSets decides for each set, by what its parent has and its one label more. Most labels
 // are in no condition, and most sets are like their parents: there are few states to judge.
 func (s *scan) judgeSets(m *scratch) {
-	filters := slices.Clone(s.filters)
+	filters := slices.Clone(s.q.Filters)
 	if c := s.q.Compare; c != nil && c.Times == nil {
 		filters = append(filters, Filter{Key: c.Key, Values: []Value{c.A}}, Filter{Key: c.Key, Values: []Value{c.B}})
 	}
@@ -136,7 +135,7 @@ func (s *scan) judgeSets(m *scratch) {
 		}
 	}
 	judge := func(h holding) verdict {
-		return judged(h.holds|absent&^h.seen, len(s.filters), len(conditions) > len(s.filters))
+		return judged(h.holds|absent&^h.seen, len(s.q.Filters), len(conditions) > len(s.q.Filters))
 	}
 	states, numbers := []holding{{}}, map[holding]uint32{{}: 0}
 	verdicts := []verdict{judge(holding{})}
@@ -229,8 +228,8 @@ func (s *scan) run(m *scratch) {
 	if bounded {
 		heldNs = zeroed(&m.heldNs, sets)
 	}
-	failedNs := make([][]int64, len(s.filters)) // by filter, nil: none
-	m.failedNs = slices.Grow(m.failedNs, len(s.filters))[:max(len(m.failedNs), len(s.filters))]
+	failedNs := make([][]int64, len(s.q.Filters)) // by filter, nil: none
+	m.failedNs = slices.Grow(m.failedNs, len(s.q.Filters))[:max(len(m.failedNs), len(s.q.Filters))]
 	s.visit(s.pass, func(r *row, failed, side int8, inRange bool) {
 		if failed != noFilter {
 			if inRange {
@@ -255,7 +254,7 @@ func (s *scan) run(m *scratch) {
 	if bounded {
 		s.held = s.byPair(heldNs)
 	}
-	s.failed = make([]pairSums, len(s.filters))
+	s.failed = make([]pairSums, len(s.q.Filters))
 	for j, setNs := range failedNs {
 		if setNs != nil {
 			s.failed[j] = s.byPair(setNs)

@@ -135,7 +135,3 @@ func said(err error) string {
 	}
 	return err.Error()
 }
-
-func lengths(key, value uint64) string {
-	return fmt.Sprintf(", keys of up to %d bytes, values of up to %d", key, value)
-}

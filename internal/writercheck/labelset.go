@@ -3,6 +3,7 @@ package writercheck
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -129,5 +130,5 @@ func (s *labelSet) longest() string {
 	for i := range s.labels {
 		key, value = max(key, s.labels[i].keyLen), max(value, s.labels[i].valueLen)
 	}
-	return lengths(key, value)
+	return fmt.Sprintf(", keys of up to %d bytes, values of up to %d", key, value)
 }

@@ -18,9 +18,10 @@ type initial struct {
 	preload map[string]bool
 }
 
-func newInitial(program *file, all []*file, preload string) *initial {
+// newInitial takes the libraries that the environment preloads, and those of /etc/ld.so.preload.
+func newInitial(program *file, all []*file, preload []string) *initial {
 	in := &initial{known: program != nil && program.librariesKnown, names: map[string]bool{}, preload: map[string]bool{}}
-	for _, name := range strings.FieldsFunc(preload, func(r rune) bool { return r == ':' || r == ' ' }) {
+	for _, name := range preload {
 		in.preload[path.Base(name)] = true
 	}
 	if !in.known {
@@ -72,4 +73,18 @@ func startText(ok bool) string {
 		return "loaded at the start"
 	}
 	return "asked for neither by the program nor by its libraries: it was loaded later"
+}
+
+// preloads are the names in LD_PRELOAD (ld.so(8)).
+func preloads(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ' ' })
+}
+
+// preloadsOfFile are those in /etc/ld.so.preload, as glibc reads it (dl_main in its elf/rtld.c).
+func preloadsOfFile(text string) (names []string) {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		names = append(names, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) })...)
+	}
+	return names
 }

@@ -5,6 +5,7 @@ package writercheck
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ const (
 	maxContexts = 16
 	// maxEnvironmentBytes bounds what is read for LD_PRELOAD.
 	maxEnvironmentBytes = 128 << 10
+	// maxPreloadBytes bounds what is read of /etc/ld.so.preload.
+	maxPreloadBytes = 64 << 10
 )
 
 // look takes over what is known of a process now.
@@ -47,6 +50,20 @@ func (w *watch) look(info *process.Info) {
 		}
 	}
 	w.lookForContexts()
+}
+
+// FormatsOf are those that a look has found something of: a source, which may not be one that can be read, or a
+// process context. An executable that is only mapped, as debuggers do, is nothing of the process.
+func FormatsOf(info *process.Info) (formats []Format) {
+	if info.Context != nil || info.ContextErr != "" {
+		formats = append(formats, ProcessContext)
+	}
+	for i := range info.Sources {
+		if s := &info.Sources[i]; s.State != labelsource.NotProgram && !slices.Contains(formats, formatOf(s.ABI)) {
+			formats = append(formats, formatOf(s.ABI))
+		}
+	}
+	return formats
 }
 
 func (w *watch) publishes(f Format) {
@@ -72,11 +89,8 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			program = f
 		}
 	}
-	environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD")
-	if err != nil {
-		environment = map[string]string{}
-	}
-	atStart := newInitial(program, all, environment["LD_PRELOAD"])
+	program = ofLoader(program, all)
+	atStart := newInitial(program, all, w.preloaded())
 	for _, f := range all {
 		if !f.publishes() || f.executable && f != program {
 			continue
@@ -94,6 +108,35 @@ func (w *watch) lookAtFiles(info *process.Info) {
 			}
 		}
 	}
+}
+
+// preloaded are the names of libraries that the loader loads besides those that the program asks for.
+func (w *watch) preloaded() (names []string) {
+	if environment, _, err := w.fs.Environment(w.pid, maxEnvironmentBytes, "LD_PRELOAD"); err == nil {
+		names = preloads(environment["LD_PRELOAD"])
+	}
+	f, _, err := w.fs.OpenPath(w.pid, procfs.ProcessRoot, "/etc/ld.so.preload", 0)
+	if err != nil {
+		return names
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPreloadBytes))
+	if err != nil {
+		return names
+	}
+	return append(names, preloadsOfFile(string(text))...)
+}
+
+// ofLoader returns the program that a dynamic loader runs, if it is the loader that was started, and else the program
+// itself. The loader names no loader and is no program.
+func ofLoader(program *file, all []*file) *file {
+	if program == nil || program.executable || program.interp != "" {
+		return program
+	}
+	if i := slices.IndexFunc(all, func(f *file) bool { return f.executable && f.interp != "" }); i >= 0 {
+		return all[i]
+	}
+	return program
 }
 
 // duplicate reports whether a file's variable is another one's, which the process uses instead.
@@ -135,6 +178,9 @@ func (w *watch) versionAt(m *executable.Mapping, f *file) (version uint32, known
 // judgeSource judges the way to a variable.
 func (w *watch) judgeSource(s *labelsource.Status) {
 	f := formatOf(s.ABI)
+	if s.State == labelsource.Active {
+		w.publishes(f) // also if its file is not among those that are judged
+	}
 	found := s.State != labelsource.NoRelocation && s.State != labelsource.UnsupportedModel &&
 		s.State != labelsource.Undefined && s.State != labelsource.Unreadable
 	switch {

@@ -22,6 +22,7 @@ type symbol struct {
 type file struct {
 	path           string
 	executable     bool
+	interp         string // the dynamic loader that it asks for, "" if none
 	soname         string
 	needed         []string
 	version        symbol
@@ -41,7 +42,7 @@ func (f *file) publishes() bool {
 
 // examine reads what a file has of the formats.
 func examine(name string, e *elffile.File) *file {
-	f := &file{path: name, executable: e.IsExecutable()}
+	f := &file{path: name, executable: e.IsExecutable(), interp: e.Interp()}
 	var err error
 	f.soname, f.needed, err = e.Libraries()
 	f.librariesKnown = err == nil

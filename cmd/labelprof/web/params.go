@@ -12,9 +12,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/samplestore"
 )
 
-// maxFilters bounds the filters of a query.
-const maxFilters = 32
-
 // seriesBuckets is the number of columns of the time strip.
 const seriesBuckets = 160
 
@@ -114,7 +111,7 @@ func filters(q *samplestore.Query, params url.Values) error {
 			q.Frames = append(q.Frames, samplestore.FrameFilter{Property: property, Text: text})
 		}
 	}
-	if count+len(q.Frames) > maxFilters {
+	if count+len(q.Frames) > samplestore.MaxFilters {
 		return errTooManyFilters
 	}
 	return nil

@@ -119,7 +119,7 @@ func TestProfileWithoutRoom(t *testing.T) {
 
 func TestBadQueries(t *testing.T) {
 	h := newHandler(t)
-	for _, query := range []string{"kind=wall", "to=x", "ato=1", "afrom=1&ato=2&bto=3", "from=&to=1", "zoom=-1", "%zz", strings.Repeat("l.a=b&", maxFilters+1)} {
+	for _, query := range []string{"kind=wall", "to=x", "ato=1", "afrom=1&ato=2&bto=3", "from=&to=1", "zoom=-1", "%zz", strings.Repeat("l.a=b&", samplestore.MaxFilters+1)} {
 		require.Equal(t, http.StatusBadRequest, get(t, h, "/api/view?"+query).Code, query)
 	}
 }

@@ -60,7 +60,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 Judges what a program publishes by the specifications: custom labels v0 and v1, thread
 context (OTEP 4947), process context (OTEP 4719), what Node.js and Go publish. Watches a
 process, or runs a command, for some seconds, and stops its threads many times a second, for
-a fraction of a millisecond each. A command's output goes to stderr; it is ended afterwards.
+a fraction of a millisecond each. Of a command, all processes that publish are watched; its
+output goes to stderr, and it is ended afterwards.
 Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.`,
 	}, flags, args, stdout, stderr)
 	if err != nil {
@@ -76,35 +77,43 @@ Let the program do what it labels meanwhile. Needs root or CAP_SYS_PTRACE.`,
 	case program != nil && len(rest) > 0, program == nil && len(rest) != 1:
 		return command.UsageError(stderr, "labelprof check: one PID, or -- and a command")
 	}
-	report, err := judged(ctx, &o, program, rest, stderr)
+	j, err := judged(ctx, &o, program, rest, stderr)
 	if err == nil {
-		err = show(&o, report, stdout)
+		err = show(&o, j, stdout)
 	}
 	switch {
-	case errors.Is(err, command.ErrUsage):
+	case errors.Is(err, command.ErrUsage), errors.Is(err, command.ErrNotJudged):
 		return err
 	case err != nil:
-		fmt.Fprintf(stderr, "labelprof check: %s\n", terminal.Escape(err.Error()))
-		return command.ErrNotJudged
+		return notJudged(err, stderr)
 	}
-	return outcome(report)
+	return outcome(j)
 }
 
-// judged watches the process, or the command.
-func judged(ctx context.Context, o *options, program, rest []string, stderr io.Writer) (*writercheck.Report, error) {
+// notJudged says why nothing was judged.
+func notJudged(err error, stderr io.Writer) error {
+	fmt.Fprintf(stderr, "labelprof check: %s\n", terminal.Escape(err.Error()))
+	return command.ErrNotJudged
+}
+
+// judged watches the process, or the command. That fails with command.ErrNotJudged where it has been
+// said why.
+func judged(ctx context.Context, o *options, program, rest []string, stderr io.Writer) (*judgement, error) {
 	if program != nil {
 		c, err := start(program, stderr)
 		if err != nil {
 			return nil, err
 		}
-		find := func(ctx context.Context) int { return c.publisher(ctx, min(o.duration(), maxSelection)) }
-		report, err := watched(ctx, find, o.duration())
-		over := c.over()
-		c.end()
-		if errors.Is(err, procfs.ErrNoProcess) && over {
-			err = fmt.Errorf("the command ended before it was judged (%s): have it run for the %g seconds that it is watched", c.cmd.ProcessState, o.seconds)
+		j, err := watched(ctx, o.duration(), func(ctx context.Context) (*judgement, error) { return c.watch(ctx, o.duration()) })
+		switch {
+		case err == nil:
+		case errors.Is(err, procfs.ErrNoProcess) && c.over():
+			return nil, fmt.Errorf("the command ended before it was judged (%s): have it run for the %g seconds that it is watched", c.end(), o.seconds)
+		default:
+			err = notJudged(err, stderr) // before what may take a while
 		}
-		return report, err
+		c.end()
+		return j, err
 	}
 	pid, err := strconv.ParseUint(rest[0], 10, 31)
 	if err != nil || pid == 0 {
@@ -113,24 +122,29 @@ func judged(ctx context.Context, o *options, program, rest []string, stderr io.W
 	if int(pid) == os.Getpid() {
 		return nil, command.UsageError(stderr, "labelprof check: %d is the PID of this command", pid)
 	}
-	return watched(ctx, func(context.Context) int { return int(pid) }, o.duration())
+	return watched(ctx, o.duration(), func(ctx context.Context) (*judgement, error) {
+		report, err := writercheck.Watch(ctx, int(pid), o.duration())
+		return &judgement{Report: report}, err
+	})
 }
 
-// watched finds a process and watches it. A process can keep whoever reads it waiting for as long as
-// it likes, also while it is looked for: the end of this command ends that, and lets its threads go.
-func watched(ctx context.Context, find func(context.Context) int, duration time.Duration) (*writercheck.Report, error) {
+var errHangs = errors.New("reading the process hangs")
+
+// watched watches. A process can keep whoever reads it waiting for as long as it likes, also while it is
+// looked for: the end of this command ends that, and lets its threads go.
+func watched(ctx context.Context, duration time.Duration, watch func(context.Context) (*judgement, error)) (*judgement, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
-		report *writercheck.Report
-		err    error
+		j   *judgement
+		err error
 	}
 	done := make(chan result, 1)
-	judge := func() {
-		report, err := writercheck.Watch(ctx, find(ctx), duration)
-		done <- result{report, err}
+	follow := func() {
+		j, err := watch(ctx)
+		done <- result{j, err}
 	}
-	go judge()
+	go follow()
 	timer := time.NewTimer(maxSelection + duration + grace)
 	defer timer.Stop()
 	select {
@@ -138,16 +152,16 @@ func watched(ctx context.Context, find func(context.Context) int, duration time.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return r.report, r.err
+		return r.j, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-timer.C:
-		return nil, errors.New("reading the process hangs")
+		return nil, errHangs
 	}
 }
 
 // show prints a report.
-func show(o *options, report *writercheck.Report, stdout io.Writer) error {
+func show(o *options, report *judgement, stdout io.Writer) error {
 	var b bytes.Buffer
 	switch {
 	case o.asJSON:
@@ -163,7 +177,7 @@ func show(o *options, report *writercheck.Report, stdout io.Writer) error {
 }
 
 // outcome is what the exit code is to say of a report that is printed.
-func outcome(report *writercheck.Report) error {
+func outcome(report *judgement) error {
 	switch report.Verdict() {
 	case writercheck.Broken:
 		return command.ErrReported

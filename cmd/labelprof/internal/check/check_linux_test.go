@@ -121,15 +121,15 @@ func TestLookingForItHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	defer close(over)
-	_, err := watched(ctx, func(context.Context) int {
+	_, err := watched(ctx, time.Minute, func(context.Context) (*judgement, error) {
 		cancel()
 		select {
 		case <-over:
 		case <-time.After(10 * time.Second):
 			t.Error("the check waits for the process")
 		}
-		return 0
-	}, time.Minute)
+		return nil, nil
+	})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -152,7 +152,7 @@ func TestReportCannotBeWritten(t *testing.T) {
 // TestJSONIsEscaped: a path does not reach the terminal, and is whole.
 func TestJSONIsEscaped(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, writeJSON(&b, &writercheck.Report{Program: "/x\u009b31m\u202e"}))
+	require.NoError(t, writeJSON(&b, &judgement{Report: &writercheck.Report{Program: "/x\u009b31m\u202e"}}))
 	require.NotContains(t, b.String(), "\u009b")
 	require.NotContains(t, b.String(), "\u202e")
 	var report struct{ Program string }

@@ -5,32 +5,21 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
-	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 const (
-	// maxSelection bounds the time in which the process that publishes is looked for among those
-	// of a command, and lookEvery is how often.
-	maxSelection = 2 * time.Second
-	lookEvery    = 100 * time.Millisecond
-	// maxOthers bounds the processes that are looked at besides, and maxListed those of the host.
-	maxOthers = 32
-	maxListed = 1 << 17
 	// endEvery is how often the end of a command is looked for.
 	endEvery = 20 * time.Millisecond
-	// ending is how long a command may take to end when it is asked to.
+	// ending is how long a command may take to end when it is asked to, and when it is killed: a
+	// thread that waits uninterruptibly ends no sooner than what it waits for.
 	ending = 2 * time.Second
 )
 
@@ -45,7 +34,7 @@ func start(args []string, stderr io.Writer) (*program, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = ending
+	cmd.WaitDelay = ending / 2
 	p := &program{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
@@ -88,67 +77,33 @@ func (p *program) over() bool {
 	}
 }
 
-// end ends the command and what is left of its process group.
-func (p *program) end() {
+// end ends the command and what is left of its process group, as far as they let themselves be
+// ended in a while. It returns how the command has ended, "" if it has not.
+func (p *program) end() string {
 	group := -p.cmd.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(ending):
-	}
+	ended(p.done)
 	_ = syscall.Kill(group, syscall.SIGKILL)
-	<-p.done
-	_ = p.cmd.Wait() // how it has ended is its own business
+	if !ended(p.done) {
+		return ""
+	}
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		_ = p.cmd.Wait() // how it has ended is its own business
+	}()
+	if !ended(waited) {
+		return ""
+	}
+	return p.cmd.ProcessState.String()
 }
 
-// publisher returns the process of the command that publishes: the command itself, or one of its
-// group, when that has published something within the time.
-func (p *program) publisher(ctx context.Context, within time.Duration) int {
-	root := p.cmd.Process.Pid
-	end := time.Now().Add(within)
-	written := root // the last one that is a Go program
-	for ctx.Err() == nil && time.Now().Before(end) {
-		for _, pid := range append([]int{root}, others(root)...) {
-			info, err := process.Inspect(ctx, procfs.FS{}, pid)
-			if err != nil {
-				continue
-			}
-			if info.Context != nil || info.ContextErr != "" {
-				return pid
-			}
-			for i := range info.Sources {
-				if info.Sources[i].ABI != record.ABIGo {
-					return pid
-				}
-				written = pid
-			}
-		}
-		select {
-		case <-p.done:
-			return root
-		case <-ctx.Done():
-		case <-time.After(lookEvery):
-		}
+// ended waits for an end, for a while.
+func ended(end <-chan struct{}) bool {
+	select {
+	case <-end:
+		return true
+	case <-time.After(ending):
+		return false
 	}
-	return written
-}
-
-// others returns some processes of a process group but its leader.
-func others(leader int) (found []int) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(maxListed)
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == leader || len(found) == maxOthers {
-			continue
-		}
-		if group, err := syscall.Getpgid(pid); err == nil && group == leader {
-			found = append(found, pid)
-		}
-	}
-	return found
 }

@@ -29,7 +29,7 @@ func word(v writercheck.Verdict) string {
 }
 
 // text is a report for people.
-func text(r *writercheck.Report) string {
+func text(r *judgement) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "process %d (%s)\n", r.PID, terminal.Escape(path.Base(r.Program)))
 	fmt.Fprintf(&b, "%s\n", readsText(&r.Reads))
@@ -55,7 +55,11 @@ func text(r *writercheck.Report) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", conclusion(r))
+	b.WriteString("\n")
+	for _, line := range r.besides() {
+		fmt.Fprintln(&b, terminal.Escape(line))
+	}
+	fmt.Fprintf(&b, "%s\n", r.conclusion())
 	return b.String()
 }
 
@@ -64,23 +68,29 @@ func readsText(r *writercheck.Reads) string {
 		r.Threads, r.Without, r.Stops, r.Published, r.Updating, r.Invalid, r.Contexts, r.Written)
 }
 
-func conclusion(r *writercheck.Report) string {
+func (j *judgement) conclusion() string {
+	if j.Verdict() == writercheck.NotSeen {
+		return "not judged: " + j.Why() + " (" + counts(j.Report) + ")"
+	}
+	return counts(j.Report)
+}
+
+func counts(r *writercheck.Report) string {
 	n := map[writercheck.Verdict]int{}
 	for i := range r.Results {
 		n[r.Results[i].Verdict]++
 	}
-	counts := fmt.Sprintf("%d rules hold, %d broken, %d recommendations not followed, %d not seen",
+	return fmt.Sprintf("%d rules hold, %d broken, %d recommendations not followed, %d not seen",
 		n[writercheck.Holds], n[writercheck.Broken], n[writercheck.Against], n[writercheck.NotSeen])
-	if r.Verdict() == writercheck.NotSeen {
-		return "not judged: " + r.Why() + " (" + counts + ")"
-	}
-	return counts
 }
 
 // markdown is a report for the summary of a job.
-func markdown(r *writercheck.Report) string {
+func markdown(r *judgement) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### labelprof check: %s\n\n%s\n\n%s\n", cell(path.Base(r.Program)), conclusion(r), readsText(&r.Reads))
+	fmt.Fprintf(&b, "### labelprof check: %s\n\n%s\n\n%s\n", cell(path.Base(r.Program)), r.conclusion(), readsText(&r.Reads))
+	for _, line := range r.besides() {
+		fmt.Fprintf(&b, "\n%s\n", cell(line))
+	}
 	if len(r.Results) == 0 {
 		return b.String()
 	}
@@ -108,7 +118,7 @@ func cell(s string) string {
 }
 
 // writeJSON prints a report, with escapes for what is not printable. The JSON names are stable.
-func writeJSON(w io.Writer, r *writercheck.Report) error {
+func writeJSON(w io.Writer, r *judgement) error {
 	results := make([]*writercheck.Result, len(r.Results))
 	for i := range r.Results {
 		results[i] = &r.Results[i]
@@ -117,15 +127,23 @@ func writeJSON(w io.Writer, r *writercheck.Report) error {
 	if formats == nil {
 		formats = []writercheck.Format{} // rather than null
 	}
+	type other struct {
+		PID     int                 `json:"pid"`
+		Program string              `json:"program"`
+		Verdict writercheck.Verdict `json:"verdict"`
+	}
 	out := struct {
-		PID     int                   `json:"pid"`
-		Program string                `json:"program"`
-		Verdict writercheck.Verdict   `json:"verdict"`
-		Reason  string                `json:"reason,omitempty"` // why it could not be judged
-		Formats []writercheck.Format  `json:"formats"`
-		Reads   writercheck.Reads     `json:"reads"`
-		Rules   []*writercheck.Result `json:"rules"`
-	}{r.PID, terminal.ValidUTF8(r.Program), r.Verdict(), "", formats, r.Reads, results}
+		other                           // of the process that decides
+		Reason    string                `json:"reason,omitempty"` // why it could not be judged
+		Formats   []writercheck.Format  `json:"formats"`
+		Reads     writercheck.Reads     `json:"reads"`
+		Rules     []*writercheck.Result `json:"rules"`
+		Others    []other               `json:"others,omitempty"`      // of a command, watched besides
+		Unwatched []int                 `json:"not_watched,omitempty"` // that publish, too
+	}{other{r.PID, terminal.ValidUTF8(r.Program), r.Verdict()}, "", formats, r.Reads, results, nil, r.unwatched}
+	for _, o := range r.others {
+		out.Others = append(out.Others, other{o.PID, terminal.ValidUTF8(o.Program), o.Verdict()})
+	}
 	if out.Verdict == writercheck.NotSeen {
 		out.Reason = r.Why()
 	}

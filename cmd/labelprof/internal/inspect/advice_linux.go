@@ -62,7 +62,6 @@ func advices() []advice {
 		{record.OutcomeInvalid.String(), anyLanguage, "Have the writer judged by the specification: labelprof check PID names the rule that is broken and what to do."},
 		{record.OutcomeFault.String(), anyLanguage, "Have the writer judged by the specification: labelprof check PID names the rule; most often a set or a record is freed while it is published."},
 		{record.OutcomeNoThreadPointer.String(), anyLanguage, "Look again: on aarch64 the kernel knows the thread pointer of a new thread after its first switch."},
-		{record.OutcomeCompat.String(), anyLanguage, "Build the program for 64 bits: labels of 32-bit code are not read."},
 	}
 }
 
@@ -80,12 +79,25 @@ func adviceOn(outcome string, l language) string {
 	return text
 }
 
+// languageOf is that of the programs which publish by an ABI: a library of C in a Go program is none of Go.
+func languageOf(abi record.ABI) language {
+	switch abi {
+	case record.ABIGo:
+		return languageGo
+	case record.ABIThreadContextNodeJS:
+		return languageNode
+	}
+	return anyLanguage
+}
+
 // advise adds what to do about all that was found, each once: first what nothing else helps
 // without.
 func (r *processReport) advise() {
-	r.Advice = append(r.Advice, r.destroyers...)
-	add := func(outcome string) {
-		if text := adviceOn(outcome, r.language); text != "" && !slices.Contains(r.Advice, text) {
+	if r.language != languageNode || !r.labelled() { // a Node.js that lacks what carries labels has none
+		r.Advice = append(r.Advice, r.destroyers...)
+	}
+	add := func(outcome string, l language) {
+		if text := adviceOn(outcome, l); text != "" && !slices.Contains(r.Advice, text) {
 			r.Advice = append(r.Advice, text)
 		}
 	}
@@ -95,11 +107,11 @@ func (r *processReport) advise() {
 		remedies := r.remedies()
 		r.Advice = append(r.Advice, remedies...)
 		if len(remedies) == 0 {
-			add(outcomeNoSource)
+			add(outcomeNoSource, r.language)
 		}
 	case !r.readable():
 		for i := range r.Sources {
-			add(r.Sources[i].State)
+			add(r.Sources[i].State, languageOf(r.Sources[i].source.ABI))
 		}
 	case !r.labelled():
 		outcomes, unseen := r.outcomes(), r.unseen()
@@ -109,7 +121,7 @@ func (r *processReport) advise() {
 			outcomes = []string{outcomeNoLabels}
 		}
 		for _, outcome := range outcomes {
-			add(outcome)
+			add(outcome, r.language)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestAdvice(t *testing.T) {
 	}
 	for o := record.OutcomeNone; o < record.NumOutcomes; o++ {
 		switch o {
-		case record.OutcomeNone, record.OutcomePresent, record.OutcomeTruncated, record.OutcomeNoRows:
+		case record.OutcomeNone, record.OutcomePresent, record.OutcomeTruncated, record.OutcomeNoRows, record.OutcomeCompat:
 		default:
 			outcomes = append(outcomes, o.String())
 		}
@@ -177,6 +177,7 @@ func TestGoDestroyers(t *testing.T) {
 // version, a flag that is missing, or one that turns that off, wherever it is given.
 func TestNodeDestroyers(t *testing.T) {
 	const on, off = "--experimental-async-context-frame", "--no-async-context-frame"
+	const title = "shop: worker" // as process.title leaves it
 	for name, tc := range map[string]struct {
 		major, minor int // of V8
 		args         []string
@@ -191,6 +192,12 @@ func TestNodeDestroyers(t *testing.T) {
 		"22, on":                 {12, 4, []string{on}, "", nil},
 		"23, on":                 {12, 9, nil, "NODE_OPTIONS=--experimental_async_context_frame", nil},
 		"20":                     {11, 3, []string{on}, "", []string{"V8 11.3: Node.js 21 or older", "Node.js 24"}},
+		"22, on with a value":    {12, 4, []string{"-r", "./first.js", on, "app.js"}, "", nil},
+		"22, on for the script":  {12, 4, []string{"--require=./first.js", "app.js", "-", on}, "", []string{"Node.js 22 or 23"}},
+		"22, behind the end":     {12, 4, []string{"--inspect", "--", on}, "", []string{"Node.js 22 or 23"}},
+		"22, with a title":       {12, 4, []string{title}, "", nil},
+		"20, with a title":       {11, 3, []string{title}, "", []string{"Node.js 21 or older"}},
+		"24, off, with a title":  {13, 6, []string{title}, "NODE_OPTIONS=" + off, []string{off, "NODE_OPTIONS"}},
 		"unknown":                {0, 0, nil, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,6 +206,9 @@ func TestNodeDestroyers(t *testing.T) {
 				source += fmt.Sprintf("int %s = %d, %s = %d; ", v8MajorSymbol, tc.major, v8MinorSymbol, tc.minor)
 			}
 			cmd := exec.Command(compiled(t, "p", source+"int main(void)"+ready, "-rdynamic"), tc.args...)
+			if len(tc.args) == 1 && tc.args[0] == title {
+				cmd.Args = tc.args
+			}
 			cmd.Env = []string{tc.env}
 			out, err := cmd.StdoutPipe()
 			require.NoError(t, err)
@@ -221,6 +231,32 @@ func TestNodeDestroyers(t *testing.T) {
 				require.Contains(t, advice[0], says)
 			}
 		})
+	}
+}
+
+// TestAdviceWithLabels: where a Node.js has labels, it is not said that it can have none.
+func TestAdviceWithLabels(t *testing.T) {
+	labelled := []threadReport{{Readings: []readingReport{{Labels: []labelText{{"k", "v"}}}}}}
+	for l, want := range map[language][]string{languageNode: nil, languageGo: {"lost"}} {
+		r := processReport{language: l, destroyers: []string{"lost"}, Sources: []sourceReport{{state: labelsource.Active}}, Threads: labelled}
+		r.advise()
+		require.Equal(t, want, r.Advice)
+	}
+}
+
+// TestAdviceBySource: what is to be done about a source depends on what it is, and not on what else the
+// program is written in.
+func TestAdviceBySource(t *testing.T) {
+	version := labelsource.UnsupportedVersion
+	for abi, l := range map[record.ABI]language{
+		record.ABIV0: anyLanguage, record.ABIV1: anyLanguage, record.ABIThreadContext: anyLanguage,
+		record.ABIThreadContextNodeJS: languageNode, record.ABIGo: languageGo,
+	} {
+		for _, program := range []language{languageGo, languageNode, anyLanguage} {
+			r := processReport{language: program, Sources: []sourceReport{{State: version.String(), state: version, source: record.LabelSource{ABI: abi}}}}
+			r.advise()
+			require.Equal(t, []string{adviceOn(version.String(), l)}, r.Advice, "%v %s", abi, program)
+		}
 	}
 }
 

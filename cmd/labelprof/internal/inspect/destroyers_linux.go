@@ -7,11 +7,13 @@ package inspect
 import (
 	"encoding/binary"
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/elffile"
+	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
@@ -117,13 +119,13 @@ func v8Version(e *elffile.File) (major, minor uint32, ok bool) {
 // nodeDestroyers says what in a Node.js takes labels away: contexts that do not follow
 // asynchronous code. What carries them, async context frames, came with Node.js 22, behind a flag,
 // and is on from 24 on.
-func nodeDestroyers(fs procfs.FS, pid int, e *elffile.File) []string {
+func nodeDestroyers(fs procfs.FS, info *target.Info, e *elffile.File) []string {
 	const (
 		on   = "--experimental-async-context-frame"
 		off  = "--no-async-context-frame"
 		lost = "labels do not go with asynchronous code, libraries publish none, and no reader finds them."
 	)
-	given := nodeOptions(fs, pid)
+	given, all := nodeOptions(fs, info)
 	major, minor, known := v8Version(e)
 	switch {
 	case given[off] != "":
@@ -132,26 +134,47 @@ func nodeDestroyers(fs procfs.FS, pid int, e *elffile.File) []string {
 		return nil
 	case major < 12: // to 11.8, of Node.js 21
 		return []string{fmt.Sprintf("This Node.js (V8 %d.%d: Node.js 21 or older) has no async context frames: %s Run Node.js 24 or newer, or 22 with %s.", major, minor, lost, on)}
-	case given[on] == "":
+	case given[on] == "" && all:
 		return []string{fmt.Sprintf("This Node.js (V8 %d.%d: Node.js 22 or 23) runs without %s: %s Give it that flag, on the command line or in NODE_OPTIONS, or run Node.js 24 or newer.", major, minor, on, lost)}
 	}
 	return nil
 }
 
-// nodeOptions are the flags that a Node.js has been given, and where.
-func nodeOptions(fs procfs.FS, pid int) map[string]string {
+// nodeOptions are the flags that a Node.js has been given, and where. all is false where there may be
+// others: process.title is written over the command line.
+func nodeOptions(fs procfs.FS, info *target.Info) (where map[string]string, all bool) {
 	const variable = "NODE_OPTIONS"
-	where := map[string]string{}
+	where = map[string]string{}
 	add := func(flags []string, from string) {
 		for _, flag := range flags {
 			where[strings.ReplaceAll(flag, "_", "-")] = from // Node.js takes both
 		}
 	}
-	if env, _, err := fs.Environment(pid, maxCommandLine, variable); err == nil {
-		add(strings.Fields(env[variable]), variable)
+	env, cut, err := fs.Environment(info.PID, maxCommandLine, variable)
+	all = err == nil && (!cut || env[variable] != "")
+	add(strings.Fields(env[variable]), variable)
+	args, _, err := fs.CommandLine(info.PID, maxCommandLine)
+	if err != nil || len(args) == 0 || len(args) == 1 && path.Base(args[0]) != path.Base(info.Path) {
+		return where, false
 	}
-	if args, _, err := fs.CommandLine(pid, maxCommandLine); err == nil {
-		add(args, "the command line")
+	add(flagsOf(args[1:]), "the command line")
+	return where, all
+}
+
+// flagsOf are the flags among arguments up to the first that is none: the script, whose own arguments follow. One behind
+// a flag may be the value of that.
+func flagsOf(args []string) (flags []string) {
+	value := false
+	for _, arg := range args {
+		switch flag := strings.HasPrefix(arg, "-"); {
+		case arg == "--", !flag && !value:
+			return flags
+		case flag:
+			flags = append(flags, arg)
+			value = !strings.Contains(arg, "=")
+		default:
+			value = false
+		}
 	}
-	return where
+	return flags
 }

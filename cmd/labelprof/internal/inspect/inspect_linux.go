@@ -10,16 +10,21 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
+	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 )
 
 const (
 	defaultThreads = 64
 	maxThreads     = 4096
+	// maxDuration bounds what one process takes.
+	maxDuration = maxThreadsDuration + 15*time.Second
 )
 
 // Run is `labelprof inspect`: it shows the labels of processes. It fails with the errors of
@@ -46,21 +51,38 @@ millisecond each. Needs root or CAP_SYS_PTRACE.`,
 	if err != nil {
 		return err
 	}
-	// A process can make whoever reads it wait for as long as it likes. The end
-	// of this one ends that, and lets its threads go.
-	done := make(chan []processReport, 1)
-	go func() {
-		var reports []processReport
+	of := func(ctx context.Context, pid int) processReport { return inspectProcess(ctx, pid, *threads) }
+	return show(inspectAll(ctx, pids, maxDuration, of), *asJSON, stdout, stderr)
+}
+
+// inspectAll inspects one process after the other, until ctx ends. A process can make whoever reads it wait
+// for as long as it likes: one that takes too long is left behind. The end of this command ends that, and
+// lets its threads go.
+func inspectAll(ctx context.Context, pids []int, limit time.Duration, inspect func(context.Context, int) processReport) iter.Seq2[processReport, error] {
+	return func(yield func(processReport, error) bool) {
 		for _, pid := range pids {
-			reports = append(reports, inspectProcess(ctx, pid, *threads))
+			if !yield(inspectOne(ctx, pid, limit, inspect)) {
+				return
+			}
 		}
-		done <- reports
-	}()
+	}
+}
+
+func inspectOne(ctx context.Context, pid int, limit time.Duration, inspect func(context.Context, int) processReport) (processReport, error) {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan processReport, 1)
+	go func() { done <- inspect(within, pid) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case reports := <-done:
-		return show(reports, *asJSON, stdout, stderr)
+		return processReport{}, ctx.Err()
+	case r := <-done:
+		return r, nil
+	case <-timer.C:
+		r := processReport{PID: pid}
+		return r.fail(fmt.Errorf("inspect process %d: %w", pid, labelread.ErrHangs)), nil
 	}
 }
 
@@ -81,35 +103,45 @@ func parsePIDs(args []string, stderr io.Writer) (pids []int, err error) {
 	return pids, nil
 }
 
-// show prints what was found. The error says what the exit code is to say.
-func show(reports []processReport, asJSON bool, stdout, stderr io.Writer) error {
-	var found bytes.Buffer
-	if asJSON {
-		if err := writeJSON(&found, reports); err != nil {
+// show prints what is found, for people each report when it is there. The error says what the exit code
+// is to say.
+func show(found iter.Seq2[processReport, error], asJSON bool, stdout, stderr io.Writer) error {
+	var reports []processReport
+	for r, err := range found {
+		if err != nil {
 			return err
 		}
-	} else {
-		writeTexts(&found, reports, stderr)
+		if !asJSON {
+			if err := printText(&r, len(reports) > 0, stdout, stderr); err != nil {
+				return err
+			}
+		}
+		reports = append(reports, r)
 	}
-	if err := command.Print(stdout, found.Bytes()); err != nil {
-		return err
+	if asJSON {
+		var b bytes.Buffer
+		if err := writeJSON(&b, reports); err != nil {
+			return err
+		}
+		if err := command.Print(stdout, b.Bytes()); err != nil {
+			return err
+		}
 	}
 	return outcome(reports, asJSON)
 }
 
-// writeTexts prints the reports for people, and to stderr why there is none of a process.
-func writeTexts(w io.Writer, reports []processReport, stderr io.Writer) {
-	for i := range reports {
-		r := &reports[i]
-		if r.err != nil {
-			fmt.Fprintf(stderr, "labelprof inspect: %s\n", terminal.Escape(r.Error))
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		r.writeText(w)
+// printText prints a report for people, or to stderr why there is none.
+func printText(r *processReport, more bool, stdout, stderr io.Writer) error {
+	if r.err != nil {
+		fmt.Fprintf(stderr, "labelprof inspect: %s\n", terminal.Escape(r.Error))
+		return nil
 	}
+	var b bytes.Buffer
+	if more {
+		fmt.Fprintln(&b)
+	}
+	r.writeText(&b)
+	return command.Print(stdout, b.Bytes())
 }
 
 // outcome is what the exit code is to say of reports that are printed.

@@ -49,7 +49,7 @@ func (r *processReport) describeLanguage(fs procfs.FS, info *target.Info) {
 			}
 		}
 		if r.language == languageNode {
-			r.destroyers = nodeDestroyers(fs, info.PID, e)
+			r.destroyers = nodeDestroyers(fs, info, e)
 		}
 	})
 	r.Language = string(r.language)

@@ -6,15 +6,14 @@ package inspect
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	target "github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -98,7 +97,7 @@ func (r *processReport) readThread(fs procfs.FS, tid int) (*threadReport, error)
 		compat = s.Compat
 		for i := range r.Sources {
 			if source := &r.Sources[i]; source.active() && !compat {
-				readings[i] = labelread.Read(procfs.Memory{PID: tid}, hostMachine(), s, source.source)
+				readings[i] = labelread.Read(procfs.Memory{PID: tid}, labelsource.HostMachine(), s, source.source)
 			}
 		}
 	})
@@ -137,11 +136,4 @@ func newReadingReport(number int, source *sourceReport, reading *labelread.Readi
 	r.Truncated = d.Set.Truncated()
 	r.Irregular = irregularities(&d.Counts)
 	return r
-}
-
-func hostMachine() elf.Machine {
-	if runtime.GOARCH == "arm64" {
-		return elf.EM_AARCH64
-	}
-	return elf.EM_X86_64
 }

@@ -51,7 +51,6 @@ func (w *walk) profile(dict *dictionary, proc *sample.Process, p pprofile.Profil
 			w.Malformed++
 			continue
 		}
-		w.Samples++
 		w.visit(&s)
 	}
 	w.Cut += u.cut

@@ -13,6 +13,12 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
 )
 
+// walkedThrough returns what Walk finds, and how many samples it hands over.
+func walkedThrough(f *profiletest.Batch) (found sample.Batch, samples int64) {
+	found = Walk(f.Profiles, func(*sample.Sample) { samples++ })
+	return found, samples
+}
+
 // A count is one of CPU samples only where the period is CPU time.
 func TestCountOfSomethingElse(t *testing.T) {
 	for name, change := range map[string]func(*profiletest.Batch){
@@ -22,9 +28,9 @@ func TestCountOfSomethingElse(t *testing.T) {
 		f := profiletest.New().Process(7, "writer")
 		change(f)
 		f.Sample(3, []string{"f"}, "tenant", "acme")
-		found := Walk(f.Profiles, func(*sample.Sample) {})
+		found, samples := walkedThrough(f)
 		require.EqualValues(t, 1, found.OtherProfiles, name)
-		require.Zero(t, found.Samples, name)
+		require.Zero(t, samples, name)
 	}
 }
 
@@ -54,8 +60,8 @@ func TestEmptyDictionary(t *testing.T) {
 	f := profiletest.New().Process(7, "writer")
 	f.Sample(1, []string{"f"}, "tenant", "acme")
 	f.Dict.StringTable().FromRaw(nil)
-	found := Walk(f.Profiles, func(*sample.Sample) {})
-	require.Zero(t, found.Samples)
+	found, samples := walkedThrough(f)
+	require.Zero(t, samples)
 	require.EqualValues(t, 1, found.OtherProfiles)
 }
 
@@ -74,25 +80,31 @@ func TestWorkIsBounded(t *testing.T) {
 		s.SetStackIndex(1)
 		s.Values().Append(1)
 	}
-	b := Walk(f.Profiles, func(*sample.Sample) {})
-	require.LessOrEqual(t, b.Samples, int64(most))
-	require.Positive(t, b.Samples)
-	require.EqualValues(t, 2*most+1, b.Samples+b.Malformed)
+	b, samples := walkedThrough(f)
+	require.LessOrEqual(t, samples, int64(most))
+	require.Positive(t, samples)
+	require.EqualValues(t, 2*most+1, samples+b.Malformed)
 
 	frames.Append(frames.At(0))
-	require.Zero(t, Walk(f.Profiles, func(*sample.Sample) {}).Samples, "a stack that nobody has")
+	_, samples = walkedThrough(f)
+	require.Zero(t, samples, "a stack that nobody has")
 }
 
 // TestLongLists: a list of attributes is not walked again for all that refers to it.
 func TestLongLists(t *testing.T) {
 	const n, times = 1_000_000, 50_000 // minutes, walked each time
 	for name, bomb := range profiletest.LookupBombs(n, times) {
-		found := make(chan sample.Batch, 1)
-		go func() { found <- Walk(bomb.Profiles, func(*sample.Sample) {}) }()
+		var b sample.Batch
+		var samples int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b, samples = walkedThrough(bomb)
+		}()
 		select {
-		case b := <-found:
-			require.EqualValues(t, bomb.Profile.Samples().Len(), b.Samples+b.Malformed, name)
-			require.Equal(t, name == "a mapping of many locations", b.Samples > 0, name)
+		case <-done:
+			require.EqualValues(t, bomb.Profile.Samples().Len(), samples+b.Malformed, name)
+			require.Equal(t, name == "a mapping of many locations", samples > 0, name)
 		case <-time.After(time.Minute):
 			t.Fatalf("%s: it does not end", name)
 		}

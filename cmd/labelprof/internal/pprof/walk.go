@@ -57,7 +57,6 @@ func Walk(p *profile.Profile, visit func(*sample.Sample)) sample.Batch {
 				hits, ns = min(hits, sample.MaxNs), min(ns, sample.MaxNs) // sums of many samples
 				s.Kind, s.PeriodNs, s.Hits, s.Ns = kind.kind, kind.periodNs, hits, ns
 				s.Points = append(s.Points[:0], sample.Point{TimeNs: int64(b.StartNs), Hits: hits, Ns: ns})
-				b.Samples++
 				visit(&s)
 			}
 		}

@@ -20,7 +20,6 @@ const MaxNs = 1 << 50
 
 // Batch is what a reader found besides the samples that it handed over.
 type Batch struct {
-	Samples       int64 // handed over
 	Malformed     int64 // samples with an index out of range or an impossible value
 	Cut           int64 // times of one sample that were cut to MaxNs
 	OtherProfiles int64 // profiles of something else than CPU and off-CPU time
