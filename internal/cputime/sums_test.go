@@ -440,7 +440,7 @@ func TestSumsResourceChangesWithoutRoom(t *testing.T) {
 	require.Equal(t, Stats{}, s.Stats())
 }
 
-// A process that has no room for another series keeps those that it has, however rarely they grow.
+// Where memory is short, a process that has no room for another series keeps those that it has, however rarely they grow.
 func TestSumsWithoutRoomStay(t *testing.T) {
 	s := New(testOptions())
 	r := &fakeProcesses{}
