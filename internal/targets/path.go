@@ -12,6 +12,9 @@ import (
 // slash; and one that no absolute path matches by how it begins: with neither / nor **. Of alternatives each has
 // to begin so.
 func ValidatePath(pattern string) error {
+	if len(pattern) > MaxGlobBytes {
+		return fmt.Errorf("must have at most %d bytes, not %d", MaxGlobBytes, len(pattern))
+	}
 	if !doublestar.ValidatePattern(pattern) {
 		return fmt.Errorf("is not a valid glob: %q", pattern)
 	}
