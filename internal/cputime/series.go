@@ -196,14 +196,9 @@ func (s *Sums) hasRoom(a *account, now uint64) bool {
 // whatever has become of their processes. None that the batch which ends at that time has counted in is among them.
 // Their resources stay, until the next collection: samples of the batch may be theirs.
 func (s *Sums) forgetQuiet(a *account, now uint64) {
-	all := s.delivered == s.collections
 	for of := range a.resources {
 		for _, se := range of.series {
-			accepted := se.accepted
-			if all || s.parts[se.request] {
-				accepted = se.told
-			}
-			if accepted == se.ns && now > se.last && now-se.last >= uint64(s.opts.Expiry) {
+			if s.acceptedOf(se) == se.ns && now > se.last && now-se.last >= uint64(s.opts.Expiry) {
 				s.forgetSeries(se)
 				s.floor = s.last
 			}
