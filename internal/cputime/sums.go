@@ -60,9 +60,6 @@ const (
 	lostOwner
 )
 
-// Stats are about a Sums now.
-type Stats struct{ Series, Users int }
-
 // New returns empty Sums.
 func New(opts Options) *Sums {
 	s := &Sums{
@@ -84,11 +81,11 @@ func New(opts Options) *Sums {
 	return s
 }
 
-// Stats returns what there is.
-func (s *Sums) Stats() Stats {
+// Series returns how many there are.
+func (s *Sums) Series() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Series: s.series, Users: len(s.accounts)}
+	return s.series
 }
 
 // Add adds what a Builder has of one user. It leaves the Builder as it is.

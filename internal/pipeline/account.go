@@ -85,7 +85,7 @@ func (p *Pipeline) snapshotMetering(s *MeteringSnapshot) {
 	if m == nil {
 		return
 	}
-	s.Enabled, s.Series = true, int64(m.sums.Stats().Series)
+	s.Enabled, s.Series = true, int64(m.sums.Series())
 	for l := range s.Lost {
 		s.Lost[l] = loaded(&c.meterLost[l])
 	}
