@@ -95,7 +95,7 @@ func TestSumsResourceChangesInPart(t *testing.T) {
 			for name, of := range backend {
 				require.InDelta(t, float64(used)*0.01, of.increase, 1e-9, name)
 			}
-			require.Equal(t, processes, s.Stats().Series)
+			require.Equal(t, processes, s.Series())
 		})
 	}
 }

@@ -32,7 +32,7 @@ func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collect
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.bytes
-	s.accept(s.delivered == s.collections)
+	s.accept()
 	if unixNano+maxClockBack < s.last {
 		s.begin(unixNano)
 	}
@@ -66,15 +66,33 @@ func (s *Sums) begin(unixNano uint64) {
 }
 
 // accept notes what was accepted of what was told in the last collection: all of it, or parts.
-func (s *Sums) accept(all bool) {
+func (s *Sums) accept() {
 	for _, of := range s.resources {
 		for _, se := range of.series {
-			if all || s.parts[se.request] {
-				se.accepted = se.told
-			}
+			se.accepted = s.acceptedOf(se)
 		}
 	}
 	clear(s.parts)
+}
+
+// acceptedOf returns how much of a series was accepted by now.
+func (s *Sums) acceptedOf(se *series) uint64 {
+	if s.delivered == s.collections || s.parts[se.request] {
+		return se.told
+	}
+	return se.accepted
+}
+
+// Unaccepted returns how much time, of each kind, was added and not accepted yet.
+func (s *Sums) Unaccepted() (left [profile.NumKinds]time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range s.resources {
+		for _, se := range of.series {
+			left[se.kind] += time.Duration(se.ns - s.acceptedOf(se))
+		}
+	}
+	return left
 }
 
 // writer writes points, resource by resource.

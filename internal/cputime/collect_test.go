@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // Many points, and large resources, come in several pieces.
@@ -106,4 +109,28 @@ func BenchmarkCollect(b *testing.B) {
 		s.Collect(1, allAlive)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/count, "ns/series")
+}
+
+// What was not accepted is told by kind, without what was accepted since the last collection.
+func TestUnaccepted(t *testing.T) {
+	o := testOptions()
+	o.MaxRequestBytes = 1 // each series comes alone
+	s := New(o)
+	add(s, Batch{}, &fakeProcesses{}, hits{process: 1}, hits{process: 2})
+	add(s, Batch{Kind: profile.KindOffCPU}, &fakeProcesses{}, hits{process: 3, ns: 5})
+	left := func(cpu, off time.Duration) {
+		t.Helper()
+		require.Equal(t, [profile.NumKinds]time.Duration{profile.KindCPU: cpu, profile.KindOffCPU: off}, s.Unaccepted())
+	}
+	left(2*o.Period, 5)
+	s.Collect(second, allAlive)
+	left(2*o.Period, 5)
+	s.DeliveredPart(0)
+	left(o.Period, 5)
+	s.Delivered()
+	add(s, Batch{}, &fakeProcesses{}, hits{process: 1})
+	left(o.Period, 0)
+	s.Collect(2*second, allAlive)
+	s.Delivered()
+	left(0, 0)
 }

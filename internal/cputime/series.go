@@ -23,7 +23,11 @@ const (
 // account is what a user has of series.
 type account struct {
 	series, bytes int
+	resources     map[*resource]struct{}
+	swept         uint64 // before which collection room was last made; 0: never
 }
+
+func newAccount() *account { return &account{resources: map[*resource]struct{}{}} }
 
 func (a *account) hasRoom(o *Options, times int) bool {
 	return a.series < times*o.MaxSeries && a.bytes < times*o.MaxBytes
@@ -44,7 +48,6 @@ type resource struct {
 	owners   int    // processes that have it now
 	left     bool   // the last process that had it has another one now
 	series   map[seriesKey]*series
-	last     uint64 // end of the last batch, Unix ns
 }
 
 // accepted reports whether all that was summed up was accepted.
@@ -55,6 +58,15 @@ func (r *resource) accepted() bool {
 		}
 	}
 	return true
+}
+
+// lastAt returns the end of the last batch, no later than a time: the clock may have been ahead.
+func (r *resource) lastAt(now uint64) (last uint64) {
+	for _, se := range r.series {
+		se.last = min(se.last, now)
+		last = max(last, se.last)
+	}
+	return last
 }
 
 // seriesKey is what tells the series of a resource apart.
@@ -82,6 +94,7 @@ type series struct {
 	told     uint64 // of ns, in the last collection
 	request  int    // of the last collection, that it was told in
 	accepted uint64 // in the last request that was accepted
+	last     uint64 // end of the last batch with a sample, Unix ns
 	bytes    int
 }
 
@@ -130,6 +143,7 @@ func (s *Sums) newSeries(of *resource, k seriesKey, start uint64) *series {
 		of.number = s.numbers
 		s.resources[of.identity] = of
 		of.account.bytes += of.bytes()
+		of.account.resources[of] = struct{}{}
 		s.bytes += of.bytes()
 	}
 	se := &series{seriesKey: k, of: of, start: max(start, s.floor), bytes: seriesBytes + 2*len(k.encoding)}
@@ -152,12 +166,42 @@ func (r *resource) bytes() int { return resourceBytes + identityShare*len(r.iden
 // forget lets a resource go with all its series.
 func (s *Sums) forget(r *resource) {
 	for _, se := range r.series {
-		r.account.series--
-		r.account.bytes -= se.bytes
-		s.series--
-		s.bytes -= se.bytes
+		s.forgetSeries(se)
 	}
 	r.account.bytes -= r.bytes()
 	s.bytes -= r.bytes()
+	delete(r.account.resources, r)
 	delete(s.resources, r.identity)
+}
+
+func (s *Sums) forgetSeries(se *series) {
+	delete(se.of.series, se.seriesKey)
+	se.of.account.series--
+	se.of.account.bytes -= se.bytes
+	s.series--
+	s.bytes -= se.bytes
+}
+
+// hasRoom reports whether an account has room for a series, which it makes where it can. It looks for room
+// once between two collections: an account that stays full does not pay for it with each sample.
+func (s *Sums) hasRoom(a *account, now uint64) bool {
+	if next := s.collections + 1; !a.hasRoom(&s.opts, 1) && a.swept != next {
+		a.swept = next
+		s.forgetQuiet(a, now)
+	}
+	return a.hasRoom(&s.opts, 1)
+}
+
+// forgetQuiet lets go of the series of an account that have had no sample for Options.Expiry at a time and are accepted,
+// whatever has become of their processes. None that the batch which ends at that time has counted in is among them.
+// Their resources stay, until the next collection: samples of the batch may be theirs.
+func (s *Sums) forgetQuiet(a *account, now uint64) {
+	for of := range a.resources {
+		for _, se := range of.series {
+			if s.acceptedOf(se) == se.ns && now > se.last && now-se.last >= uint64(s.opts.Expiry) {
+				s.forgetSeries(se)
+				s.floor = s.last
+			}
+		}
+	}
 }

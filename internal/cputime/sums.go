@@ -60,9 +60,6 @@ const (
 	lostOwner
 )
 
-// Stats are about a Sums now.
-type Stats struct{ Series, Users int }
-
 // New returns empty Sums.
 func New(opts Options) *Sums {
 	s := &Sums{
@@ -71,6 +68,7 @@ func New(opts Options) *Sums {
 		resources: map[string]*resource{},
 		owners:    map[owner]*resource{},
 		accounts:  map[uint32]*account{},
+		others:    *newAccount(),
 		found:     map[entry]*found{},
 		owned:     map[uint64]*resource{},
 		fresh:     map[string]*resource{},
@@ -83,11 +81,11 @@ func New(opts Options) *Sums {
 	return s
 }
 
-// Stats returns what there is.
-func (s *Sums) Stats() Stats {
+// Series returns how many there are.
+func (s *Sums) Series() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Series: s.series, Users: len(s.accounts)}
+	return s.series
 }
 
 // Add adds what a Builder has of one user. It leaves the Builder as it is.
@@ -114,7 +112,7 @@ func (s *Sums) Add(b *profile.Builder, batch Batch, r Resolver) Result {
 		} else {
 			to.add(uint64(max(t.OffCPUNs, 0)))
 		}
-		to.of.last = max(to.of.last, batch.EndUnixNano)
+		to.last = max(to.last, batch.EndUnixNano)
 		result.Counted += t.Samples
 		switch to.lost {
 		case lostLabels:
@@ -136,7 +134,7 @@ func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
 	if se := of.series[k]; se != nil {
 		return s.own(se, t.Process, batch.User, lostNothing)
 	}
-	if !batch.Tight && of.account.hasRoom(&s.opts, 1) {
+	if !batch.Tight && s.hasRoom(of.account, batch.EndUnixNano) {
 		return s.own(s.newSeries(of, k, batch.StartUnixNano), t.Process, batch.User, lostNothing)
 	}
 	how := lostNothing
@@ -227,7 +225,7 @@ func (s *Sums) account(user uint32) *account {
 		if len(s.accounts) >= s.opts.MaxUsers {
 			return &s.others
 		}
-		acct = &account{}
+		acct = newAccount()
 		s.accounts[user] = acct
 	}
 	return acct
@@ -249,7 +247,8 @@ func (s *Sums) DeliveredPart(request int) {
 
 // expire lets go of what has ended: of processes that are not alive, and then of resources
 // that no process has, but of one that a process has left for another at once: a backend that keeps the attributes of
-// both but in part has two sums in one series. It returns whether any series went.
+// both but in part has two sums in one series. Resources that have no series any more go as well. It returns whether
+// any series went.
 func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	maps.DeleteFunc(s.owners, func(by owner, of *resource) bool {
 		if alive(by.process) {
@@ -261,8 +260,10 @@ func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	})
 	went := false
 	for _, of := range s.resources {
-		of.last = min(of.last, now) // the clock may have been ahead
-		if of.owners == 0 && of.accepted() && (of.left || now-of.last >= uint64(s.opts.Expiry)) {
+		last := of.lastAt(now)
+		if len(of.series) == 0 {
+			s.forget(of)
+		} else if of.owners == 0 && of.accepted() && (of.left || now-last >= uint64(s.opts.Expiry)) {
 			s.forget(of)
 			went = true
 		}

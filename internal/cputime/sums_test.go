@@ -159,7 +159,8 @@ func TestSumsByProcessAndLabel(t *testing.T) {
 	for name, p := range found {
 		require.Equal(t, point{p.value, 100 * second, 106 * second}, p, name)
 	}
-	require.Equal(t, Stats{Series: 6, Users: 1}, s.Stats())
+	require.Equal(t, 6, s.Series())
+	require.Len(t, s.accounts, 1)
 
 	// Later batches add up; the start stays.
 	batch.StartUnixNano, batch.EndUnixNano = 105*second, 110*second
@@ -338,7 +339,7 @@ func TestSumsBytesAndUsers(t *testing.T) {
 			add(s, Batch{User: user}, &fakeProcesses{}, hits{process: uint64(user), set: set("tenant", strings.Repeat("x", 1000)+fmt.Sprint(i))})
 		}
 	}
-	require.Equal(t, o.MaxUsers, s.Stats().Users)
+	require.Len(t, s.accounts, o.MaxUsers)
 	require.Less(t, s.bytes, (o.MaxUsers+1)*(2*o.MaxBytes+10_000))
 	got := points(t, s.Collect(1, allAlive).Metrics)
 	require.Contains(t, got, "custom_labels.cpu.time map[] map[custom_labels.overflow:true]")
@@ -382,7 +383,8 @@ func TestSumsExpiry(t *testing.T) {
 	s.Collect(3000*second, noneAlive)
 	require.Empty(t, collect(3001, noneAlive))
 	require.Zero(t, s.bytes)
-	require.Equal(t, Stats{}, s.Stats())
+	require.Zero(t, s.Series())
+	require.Empty(t, s.accounts)
 	require.Empty(t, s.resources)
 	require.Empty(t, s.owners)
 }
@@ -437,10 +439,11 @@ func TestSumsResourceChangesWithoutRoom(t *testing.T) {
 	}
 	require.Zero(t, s.bytes)
 	require.Empty(t, s.owners)
-	require.Equal(t, Stats{}, s.Stats())
+	require.Zero(t, s.Series())
+	require.Empty(t, s.accounts)
 }
 
-// A process that has no room for another series keeps those that it has, however rarely they grow.
+// Where memory is short, a process that has no room for another series keeps those that it has, however rarely they grow.
 func TestSumsWithoutRoomStay(t *testing.T) {
 	s := New(testOptions())
 	r := &fakeProcesses{}
@@ -525,7 +528,7 @@ func TestSumsConcurrently(t *testing.T) {
 				return
 			default:
 				s.Collect(now, allAlive)
-				s.Stats()
+				s.Series()
 				s.Delivered()
 			}
 		}

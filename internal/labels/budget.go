@@ -1,10 +1,5 @@
 package labels
 
-import (
-	"errors"
-	"fmt"
-)
-
 // Budget is a bound of what one user's labels may take.
 type Budget uint8
 
@@ -43,31 +38,8 @@ func DefaultBudgets() Budgets {
 	return Budgets{Users: 64, Keys: 1024, Values: 16384, Sets: 8192, Bytes: 4 << 20}
 }
 
-// Bounds of budgets.
+// Bounds of budgets, which who sets them keeps.
 const (
-	MaxBudgetUsers  = 4096
-	MaxBudgetCount  = 1 << 20 // of keys, values and sets
-	MinBudgetBytes  = 64 << 10
-	MaxBudgetBytes  = 1 << 30
-	minBudgetCounts = 1
+	MaxBudgetUsers = 4096
+	MinBudgetBytes = 64 << 10
 )
-
-// Validate names each budget that is out of range.
-func (b *Budgets) Validate() error {
-	var errs []error
-	for _, x := range []struct {
-		name             string
-		value, low, high int
-	}{
-		{"users", b.Users, minBudgetCounts, MaxBudgetUsers},
-		{"keys", b.Keys, minBudgetCounts, MaxBudgetCount},
-		{"values", b.Values, minBudgetCounts, MaxBudgetCount},
-		{"sets", b.Sets, minBudgetCounts, MaxBudgetCount},
-		{"bytes", b.Bytes, MinBudgetBytes, MaxBudgetBytes},
-	} {
-		if x.value < x.low || x.value > x.high {
-			errs = append(errs, fmt.Errorf("%s must be between %d and %d, not %d", x.name, x.low, x.high, x.value))
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -50,11 +50,8 @@ type Registry struct {
 	keyBytes      atomic.Int64 // of all users
 }
 
-// NewRegistry returns an empty Registry, or what is wrong with the options.
+// NewRegistry returns an empty Registry, or what is wrong with the rules.
 func NewRegistry(opts Options) (*Registry, error) {
-	if err := opts.Budgets.Validate(); err != nil {
-		return nil, fmt.Errorf("budgets of labels: %w", err)
-	}
 	rules, err := compile(opts.Rules)
 	if err != nil {
 		return nil, fmt.Errorf("rules of labels: %w", err)

@@ -133,11 +133,7 @@ func compile(rules []Rule) ([]compiled, error) {
 		if err := r.Validate(); err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i, err)
 		}
-		key := r.Key
-		if key == "" {
-			key = "*"
-		}
-		p, err := newPattern(key)
+		p, err := newPattern(r.keyPattern())
 		if err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i, err)
 		}

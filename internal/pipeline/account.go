@@ -85,7 +85,7 @@ func (p *Pipeline) snapshotMetering(s *MeteringSnapshot) {
 	if m == nil {
 		return
 	}
-	s.Enabled, s.Series = true, int64(m.sums.Stats().Series)
+	s.Enabled, s.Series = true, int64(m.sums.Series())
 	for l := range s.Lost {
 		s.Lost[l] = loaded(&c.meterLost[l])
 	}
@@ -102,8 +102,10 @@ func (p *Pipeline) snapshotLimits(s *Snapshot, table *process.Stats) {
 	}
 	s.BPFMapBytes = int64(p.sampler.MapBytes())
 	s.LimitUsed = [NumLimits]float64{
-		LimitMemory:        float64(memory.Used()) / float64(p.budgets.limits.memory),
-		LimitBPFMaps:       float64(s.BPFMapBytes) / float64(p.budgets.limits.bpfMaps),
+		LimitMemory: float64(memory.Used()) / float64(p.budgets.limits.memory),
+		// Unwind rows have a part of it, and go without when that is used up.
+		LimitBPFMaps: max(float64(s.BPFMapBytes)/float64(p.budgets.limits.bpfMaps),
+			float64(table.Rows.Bytes)/float64(p.options.Unwind.MaxBytes)),
 		LimitBackgroundCPU: cpu.Load,
 	}
 	for w := range s.Background {

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/cputime"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 )
 
 // pointBytes is what a data point takes until the next consumer has it, roughly.
@@ -107,7 +109,7 @@ func (m *metering) start() {
 	})
 }
 
-// finish hands over what the sums are in the end. When ctx ends first, or after its patience,
+// finish hands over what the sums are in the end, and says what was not accepted. When ctx ends first, or after its patience,
 // the consumer's context does too.
 func (m *metering) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, m.patience)
@@ -117,6 +119,10 @@ func (m *metering) finish(ctx context.Context) {
 	close(m.stop)
 	m.done.Wait()
 	m.cancel()
+	if left := m.sums.Unaccepted(); left[profile.KindCPU]+left[profile.KindOffCPU] > 0 {
+		m.refusals.log.Warn("The receiver ends with time that the next consumer of metrics has not accepted: it is lost.",
+			zap.Float64("cpu_seconds", left[profile.KindCPU].Seconds()), zap.Float64("off_cpu_seconds", left[profile.KindOffCPU].Seconds()))
+	}
 }
 
 // collect hands all sums to the next consumer, however long that takes: ticks that pass

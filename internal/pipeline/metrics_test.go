@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
@@ -117,7 +119,8 @@ func TestMeteringAlone(t *testing.T) {
 // What is refused comes with the next metrics; a consumer that blocks is left when the
 // shutdown may take no longer.
 func TestMeteringRefused(t *testing.T) {
-	e, _, m := meteredOutput(false, func(o *Options) { o.ShutdownPatience = time.Millisecond })
+	core, said := observer.New(zap.WarnLevel)
+	e, _, m := meteredOutput(false, func(o *Options) { o.ShutdownPatience, o.Logger = time.Millisecond, zap.New(core) })
 	m.refuse = true
 	b := e.newBatch(e.cpu)
 	fill(b, 10, 7, "tenant")
@@ -131,10 +134,31 @@ func TestMeteringRefused(t *testing.T) {
 	require.EqualValues(t, 1, e.counts.collections[CollectionAccepted].Load())
 	require.Equal(t, 7, m.samples("tenant"))
 
+	b = e.newBatch(e.cpu)
+	fill(b, 10, 3, "tenant")
+	b.endMono = monotonicNow()
+	e.export(b)
 	m.block = true
 	e.start()
 	e.finish(t.Context())
 	require.EqualValues(t, 2, e.counts.collections[CollectionRefused].Load())
+	lost := said.FilterLevelExact(zap.WarnLevel).All()
+	require.Len(t, lost, 1)
+	require.Equal(t, "The receiver ends with time that the next consumer of metrics has not accepted: it is lost.", lost[0].Message)
+	require.Equal(t, map[string]any{"cpu_seconds": 0.03, "off_cpu_seconds": 0.0}, lost[0].ContextMap())
+}
+
+// Where all was accepted, the end says nothing.
+func TestMeteringAcceptedEnds(t *testing.T) {
+	core, said := observer.New(zap.WarnLevel)
+	e, _, m := meteredOutput(false, func(o *Options) { o.Logger = zap.New(core) })
+	b := e.newBatch(e.cpu)
+	fill(b, 10, 7, "tenant")
+	e.export(b)
+	e.start()
+	e.finish(t.Context())
+	require.Equal(t, 7, m.samples("tenant"))
+	require.Empty(t, said.All())
 }
 
 // A request that is refused takes none of the others with it.
@@ -169,9 +193,9 @@ func TestMeteringForgets(t *testing.T) {
 		b.endMono = monotonicNow()
 		e.export(b)
 		e.metering.collect()
-		require.Positive(t, e.metering.sums.Stats().Series)
+		require.Positive(t, e.metering.sums.Series())
 		e.metering.collect()
-		require.Zero(t, e.metering.sums.Stats(), "process %d", process)
+		require.Zero(t, e.metering.sums.Series(), "process %d", process)
 		require.Zero(t, e.metering.memory.Part(budget.OfMetrics))
 	}
 }

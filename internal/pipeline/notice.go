@@ -129,6 +129,8 @@ func whyDropped(r DropReason) string {
 	return "samples were dropped: " + r.String()
 }
 
+const selectorUnmatched = "A selector of targets has matched no process for five minutes."
+
 // matches names the rules and selectors that have matched nothing.
 func (n *notices) matches(rules []int64) {
 	for i, matched := range rules {
@@ -137,8 +139,12 @@ func (n *notices) matches(rules []int64) {
 				zap.Int("rule", i), zap.String("key", n.rules[i].Key), zap.Stringer("action", n.rules[i].Action))
 		}
 	}
-	for _, selector := range n.selectors.unmatched() {
-		n.log.Info("A selector of targets has matched no process for five minutes.", zap.String("selector", selector))
+	include, exclude := n.selectors.unmatched()
+	for _, selector := range include {
+		n.log.Info(selectorUnmatched, zap.String("selector", selector))
+	}
+	for _, selector := range exclude { // processes that are not to be sampled may be
+		n.log.Warn(selectorUnmatched, zap.String("selector", selector))
 	}
 }
 

@@ -186,16 +186,17 @@ func TestNoticeMatches(t *testing.T) {
 	for _, e := range said.All() {
 		of := e.ContextMap()
 		if selector, ok := of["selector"].(string); ok {
-			got = append(got, selector)
+			got = append(got, e.Level.String()+" "+selector)
 		} else {
 			got = append(got, of["key"].(string)+" "+of["action"].(string))
 		}
 	}
-	require.Equal(t, []string{"rout? hash", `include[1]: executable: "/bin/*", pid: 3`, `exclude[0]: container_id: "ab*"`}, got)
+	require.Equal(t, []string{"rout? hash", `info include[1]: executable: "/bin/*", pid: 3`, `warn exclude[0]: container_id: "ab*"`}, got)
 
 	n.selectors.note(&targets.Process{PID: 3, Executable: "/bin/a"})
 	n.selectors.note(&targets.Process{ContainerID: "abc"})
-	require.Empty(t, n.selectors.unmatched())
+	include, exclude := n.selectors.unmatched()
+	require.Empty(t, append(include, exclude...))
 	require.Zero(t, n.selectors.left.Load())
 }
 

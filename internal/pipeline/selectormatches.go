@@ -11,13 +11,14 @@ import (
 // selectorMatches knows which selectors have matched a process, whatever came of it.
 type selectorMatches struct {
 	selectors []targets.Selector
+	included  int      // of them, the first
 	names     []string // as in the configuration: include[0]
 	matched   []atomic.Bool
 	left      atomic.Int32 // number of selectors that have matched nothing yet
 }
 
 func newSelectorMatches(s *targets.Selection) *selectorMatches {
-	m := &selectorMatches{}
+	m := &selectorMatches{included: len(s.Include)}
 	for i := range s.Include {
 		m.names = append(m.names, fmt.Sprintf("include[%d]", i))
 	}
@@ -43,13 +44,17 @@ func (m *selectorMatches) note(p *targets.Process) {
 }
 
 // unmatched describes those that have matched nothing.
-func (m *selectorMatches) unmatched() (all []string) {
+func (m *selectorMatches) unmatched() (include, exclude []string) {
 	for i := range m.selectors {
-		if !m.matched[i].Load() {
-			all = append(all, m.describe(i))
+		switch {
+		case m.matched[i].Load():
+		case i < m.included:
+			include = append(include, m.describe(i))
+		default:
+			exclude = append(exclude, m.describe(i))
 		}
 	}
-	return all
+	return include, exclude
 }
 
 // ofWholeHierarchy describes those that match nothing outside of the collector's cgroup

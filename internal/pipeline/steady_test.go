@@ -138,7 +138,9 @@ func (d *steadyDrain) read(t *testing.T, n int) {
 func (d *steadyDrain) seen() [3]int {
 	var seen [3]int
 	for _, p := range d.batch.users {
-		seen[0] += p.builder.Entries()
+		for range p.builder.Totals() {
+			seen[0]++
+		}
 		seen[2] += len(p.processes)
 	}
 	seen[1] = d.labels.Bytes()

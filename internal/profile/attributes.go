@@ -13,7 +13,7 @@ import (
 type setAttributes struct {
 	indexes []int32 // ascending
 	// Of the labels in the set:
-	escaped, renamed, dropped, binary uint64
+	escaped, renamed, dropped uint64
 }
 
 // setAttributes returns the attributes of a label set, by the rules in the
@@ -73,7 +73,6 @@ func (b *build) addLabel(a *setAttributes, l labels.Label, prefix string) {
 	attr := textAttr(name, l.Value)
 	if !utf8.ValidString(l.Value) {
 		attr = bytesAttr(name, l.Value)
-		a.binary++
 	}
 	a.indexes = append(a.indexes, b.tables.attribute(attr))
 }

@@ -36,7 +36,7 @@ func TestLabelAttributes(t *testing.T) {
 		"empty attribute name":   {"p.", labels.NewSet(false, context("", "1")), map[string]any{"custom_labels.empty_key": "1"}, BuildStats{}},
 		"the empty key's name": {"", labels.NewSet(false, v1("", "1"), v1("custom_labels.empty_key", "2")),
 			map[string]any{"custom_labels.empty_key": "1", standard + "custom_labels.empty_key": "2"}, BuildStats{RenamedKeys: 3}},
-		"binary value":   {"p.", labels.NewSet(false, v1("a", "1\xff"), v1("b", "\x00")), map[string]any{"p.a": []byte("1\xff"), "p.b": "\x00"}, BuildStats{BinaryValues: 3}},
+		"binary value":   {"p.", labels.NewSet(false, v1("a", "1\xff"), v1("b", "\x00")), map[string]any{"p.a": []byte("1\xff"), "p.b": "\x00"}, BuildStats{}},
 		"binary key":     {"p.", labels.NewSet(false, v1("a\xff\xc3b", "1")), map[string]any{`p.a\xff\xc3b`: "1"}, BuildStats{EscapedKeys: 3}},
 		"both keys stay": {"p.", labels.NewSet(false, v1("\xff", "1"), v1(`\xff`, "2")), map[string]any{`p.\xff`: "1", `p.\x5cxff`: "2"}, BuildStats{EscapedKeys: 6}},
 		"ours, not emitted": {"", labels.NewSet(false, v1("thread.id", "1"), v1("thread.name", "2"), v1("cpu.logical_number", "3")),
@@ -47,9 +47,9 @@ func TestLabelAttributes(t *testing.T) {
 			map[string]any{standard + "custom_labels.truncated": "1", standard + "custom_labels.stack_truncated": "2"}, BuildStats{RenamedKeys: 6}},
 		"one name, context wins": {"p.", labels.NewSet(false, v1("a", "1"), context("p.a", "2")), map[string]any{"p.a": "2"}, BuildStats{DroppedLabels: 3}},
 		"one name, first wins":   {"", labels.NewSet(false, v1("thread.id", "2"), v1(standard+"thread.id", "1")), map[string]any{standard + "thread.id": "1"}, BuildStats{RenamedKeys: 3, DroppedLabels: 3}},
-		"truncated":              {"p.", labels.NewSet(true, v1("a", "1")), map[string]any{"p.a": "1", "custom_labels.truncated": true}, BuildStats{TruncatedSets: 3}},
+		"truncated":              {"p.", labels.NewSet(true, v1("a", "1")), map[string]any{"p.a": "1", "custom_labels.truncated": true}, BuildStats{}},
 		"overflow":               {"p.", labels.OverflowSet(), map[string]any{"custom_labels.overflow": true}, BuildStats{}},
-		"truncated to nothing":   {"p.", labels.NewSet(true), map[string]any{"custom_labels.truncated": true}, BuildStats{TruncatedSets: 3}},
+		"truncated to nothing":   {"p.", labels.NewSet(true), map[string]any{"custom_labels.truncated": true}, BuildStats{}},
 		"none":                   {"p.", labels.NewSet(false), map[string]any{}, BuildStats{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,11 +57,11 @@ func TestLabelAttributes(t *testing.T) {
 			for range 3 {
 				b.Add(&Sample{TimeUnixNano: 1500, UserFrames: []uint64{1}, Set: tc.set})
 			}
-			p, stats := b.Build(&resolver{}, 1000, 2000)
+			p, stats := buildOne(b, &resolver{}, 1000, 2000)
 			flat := flatten(t, p)
 			require.Len(t, flat, 1)
 			require.Equal(t, tc.want, flat[0].attrs)
-			tc.stats.Resources, tc.stats.Entries, tc.stats.Samples = 1, 1, 3
+			tc.stats.Resources, tc.stats.Samples = 1, 3
 			require.Equal(t, tc.stats, stats)
 		})
 	}
@@ -92,10 +92,10 @@ func TestEqualOutputIsOneSample(t *testing.T) {
 	} {
 		b.Add(&Sample{TimeUnixNano: 1500 + uint64(i), UserFrames: []uint64{1}, Set: set})
 	}
-	require.Equal(t, 7, b.Entries())
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	require.Equal(t, 7, len(b.entries))
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	flat := flatten(t, p)
-	require.Equal(t, 3, stats.Entries)
+	require.Len(t, flat, 3)
 	require.Equal(t, uint64(7), stats.Samples)
 	require.Equal(t, []uint64{1500, 1501}, flat[0].times)
 	require.Equal(t, []uint64{1502, 1503, 1504}, flat[1].times)
@@ -118,19 +118,20 @@ func TestStackMarks(t *testing.T) {
 	b.Add(&Sample{TimeUnixNano: 1500})
 	b.Add(&Sample{TimeUnixNano: 1501})
 	b.Add(&Sample{TimeUnixNano: 1502, KernelFrames: []uint64{2}, KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent})
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	flat := flatten(t, p)
 	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[0].attrs)
 	require.Equal(t, "[unknown]", flat[1].stack)
 	require.Empty(t, flat[1].attrs)
 	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[2].attrs)
-	require.Equal(t, BuildStats{Resources: 1, Entries: 3, Samples: 4, TruncatedStacks: 2, EmptyStacks: 2}, stats)
+	require.Len(t, flat, 3)
+	require.Equal(t, BuildStats{Resources: 1, Samples: 4}, stats)
 }
 
 func TestResourceIsMadeValid(t *testing.T) {
 	b := NewBuilder(Options{Period: 1})
 	b.Add(&Sample{TimeUnixNano: 1500, UserFrames: []uint64{1}})
-	p, _ := b.Build(&resolver{resource: func(_ uint64, attrs pcommon.Map) {
+	p, _ := buildOne(b, &resolver{resource: func(_ uint64, attrs pcommon.Map) {
 		attrs.PutStr("fine", `text with \x and é`)
 		attrs.PutStr("value", "a\xffb")
 		attrs.PutStr("key\xff", "v")

@@ -12,7 +12,7 @@ import (
 )
 
 // Resolver tells a Builder what it does not know itself. It is called while
-// Build runs, once for each process and for each different frame.
+// Requests runs, once for each process and for each different frame.
 type Resolver interface {
 	// Wanted tells whether the samples of a process are to be in the output. It is
 	// called before the rest, with the number of its samples; those of a process that
@@ -37,21 +37,16 @@ type Resolver interface {
 // label of an entry with ten timestamps counts ten times. Attributes of a resource
 // that Options.PrometheusNames changes or leaves out count as labels, once.
 type BuildStats struct {
-	Resources       int // ResourceProfiles, one a process
-	Entries         int // samples in the sense of pprofile
-	Samples         uint64
-	LeftOut         uint64 // samples of processes that are not wanted
-	TruncatedSets   uint64 // samples with custom_labels.truncated
-	TruncatedStacks uint64 // samples with custom_labels.stack_truncated
-	EmptyStacks     uint64 // samples without any frame
-	EscapedKeys     uint64 // labels with a key that is not UTF-8, or has a \x, or is none for Prometheus
-	RenamedKeys     uint64 // labels whose name another attribute has
-	DroppedLabels   uint64 // labels whose name another label of the set has
-	BinaryValues    uint64 // labels with a value that is not UTF-8
-	TooLarge        uint64 // samples that no request has room for (Requests)
+	Resources     int // ResourceProfiles, one a process
+	Samples       uint64
+	LeftOut       uint64 // samples of processes that are not wanted
+	EscapedKeys   uint64 // labels with a key that is not UTF-8, or has a \x, or is none for Prometheus
+	RenamedKeys   uint64 // labels whose name another attribute has
+	DroppedLabels uint64 // labels whose name another label of the set has
+	TooLarge      uint64 // samples that no request has room for (Requests)
 }
 
-// build is the state of one Build.
+// build is the state of one call of Requests.
 type build struct {
 	opts     *Options
 	resolver Resolver
@@ -102,21 +97,6 @@ type part struct {
 type entryRef struct{ part, entry, from, to uint32 }
 
 type stackRef struct{ part, stack, epoch uint32 }
-
-// Build is the function Build for one Builder.
-func (b *Builder) Build(r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
-	return Build([]*Builder{b}, r, startUnixNano, endUnixNano)
-}
-
-// Build returns what was added to Builders of the same options, at least one, since
-// their last Reset, and leaves it there. The
-// profiles cover [startUnixNano, endUnixNano), widened where timestamps lie
-// outside, and begin at a time of their own each. Without samples of wanted processes there are no profiles.
-func Build(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (pprofile.Profiles, BuildStats) {
-	b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
-	b.serial = new(uint64)
-	return b.fill(wanted)
-}
 
 // newBuild prepares for what was added to Builders, and returns the entries of wanted
 // processes.
@@ -270,7 +250,6 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 		b.weigh()
 		n += expected
 	}
-	b.stats.Entries += p.Samples().Len()
 }
 
 // maxExpected addresses are told to the resolver at a time, and those of one stack: few enough that it can keep all of
@@ -349,11 +328,7 @@ func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	}
 	link := b.tables.link(k.link, b.opts.TraceAttributes)
 	set := b.setAttributes(k.set)
-	b.count(k, set, uint64(len(times)))
-	if b.parts[entry.part].stacks.empty(k.stack) {
-		b.stats.EmptyStacks += uint64(len(times))
-	}
-
+	b.count(set, uint64(len(times)))
 	b.indexes = b.appendAttributes(b.indexes[:0], k, link, set)
 	b.identity = appendIndexes(b.identity[:0], []int32{stack, link.index})
 	b.identity = appendIndexes(b.identity, b.indexes)
@@ -369,18 +344,11 @@ func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	sample.Values().Append(b.values(entry)...)
 }
 
-func (b *build) count(k *key, set setAttributes, samples uint64) {
+func (b *build) count(set setAttributes, samples uint64) {
 	b.stats.Samples += samples
 	b.stats.EscapedKeys += samples * set.escaped
 	b.stats.RenamedKeys += samples * set.renamed
 	b.stats.DroppedLabels += samples * set.dropped
-	b.stats.BinaryValues += samples * set.binary
-	if k.set != nil && k.set.Truncated() {
-		b.stats.TruncatedSets += samples
-	}
-	if k.cut {
-		b.stats.TruncatedStacks += samples
-	}
 }
 
 // stack resolves a stack of the process at hand. The callers that it has in common

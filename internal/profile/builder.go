@@ -149,11 +149,8 @@ func incomplete(o record.Outcome) bool {
 // Samples returns the number of samples added since the last Reset.
 func (b *Builder) Samples() int { return len(b.sampleTimes) }
 
-// Entries returns the number of different aggregation keys among them.
-func (b *Builder) Entries() int { return len(b.entries) }
-
 // Bytes estimates by how much memory the batch has grown since the last Reset.
-// Label sets belong to their cache and are not included, nor is what Build needs.
+// Label sets belong to their cache and are not included, nor is what Requests needs.
 func (b *Builder) Bytes() int { return b.bytes }
 
 // Reset empties the Builder. It keeps memory, and the stacks it has seen, for

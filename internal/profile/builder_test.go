@@ -19,7 +19,7 @@ func TestOneSample(t *testing.T) {
 	b := NewBuilder(everything())
 	s := sample()
 	b.Add(&s)
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	require.Equal(t, []flatSample{{
 		process: 7,
 		stack:   "kff10 kff20 u10 u20 u30",
@@ -31,7 +31,7 @@ func TestOneSample(t *testing.T) {
 		link:  linkA,
 		times: []uint64{1500},
 	}}, flatten(t, p))
-	require.Equal(t, BuildStats{Resources: 1, Entries: 1, Samples: 1}, stats)
+	require.Equal(t, BuildStats{Resources: 1, Samples: 1}, stats)
 
 	rp := p.ResourceProfiles().At(0)
 	require.Equal(t, "scope", rp.ScopeProfiles().At(0).Scope().Name())
@@ -54,7 +54,7 @@ func TestNoThreadNumber(t *testing.T) {
 	s := sample()
 	s.TID = 0
 	b.Add(&s)
-	p, _ := b.Build(&resolver{}, 1000, 2000)
+	p, _ := buildOne(b, &resolver{}, 1000, 2000)
 	require.NotContains(t, flatten(t, p)[0].attrs, "thread.id")
 }
 
@@ -94,7 +94,7 @@ func TestAggregationKey(t *testing.T) {
 				b.Add(&first)
 				require.Equal(t, 3, b.Samples())
 				flat := buildFlat(t, b)
-				require.Equal(t, len(flat), b.Entries())
+				require.Equal(t, len(flat), len(b.entries))
 				return flat
 			}
 			if name != "time" && name != "other outcome" {
@@ -122,7 +122,7 @@ func TestAggregationKeyLeavesOut(t *testing.T) {
 		s.Comm = []byte{'a', 0, byte(sampled), 1}
 		b.Add(&s)
 	}
-	require.Equal(t, 1, b.Entries())
+	require.Equal(t, 1, len(b.entries))
 }
 
 func TestOptionsLeaveOut(t *testing.T) {
@@ -170,7 +170,7 @@ func TestOneResourceForEachProcess(t *testing.T) {
 		s.Process = process
 		b.Add(&s)
 	}
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	flat := flatten(t, p)
 	require.Len(t, flat, 3)
 	require.Equal(t, []int64{5, 3, 9}, []int64{flat[0].process, flat[1].process, flat[2].process})
@@ -203,7 +203,7 @@ func TestTimeRangeCoversTimestamps(t *testing.T) {
 				s.Process, s.TimeUnixNano = uint64(i), at
 				b.Add(&s)
 			}
-			p, _ := b.Build(&resolver{}, tc.start, tc.end)
+			p, _ := buildOne(b, &resolver{}, tc.start, tc.end)
 			require.Empty(t, conformance.Check(p))
 			for i, rp := range p.ResourceProfiles().All() {
 				start, duration := uint64(theProfile(t, rp).Time()), theProfile(t, rp).DurationNano()
@@ -215,7 +215,7 @@ func TestTimeRangeCoversTimestamps(t *testing.T) {
 }
 
 func TestNoSamples(t *testing.T) {
-	p, stats := NewBuilder(everything()).Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(NewBuilder(everything()), &resolver{}, 1000, 2000)
 	require.Zero(t, p.ResourceProfiles().Len())
 	require.Zero(t, stats)
 	require.Empty(t, conformance.Check(p))
@@ -225,8 +225,8 @@ func TestBuildLeavesTheBuilder(t *testing.T) {
 	b := NewBuilder(everything())
 	s := sample()
 	b.Add(&s)
-	first, firstStats := b.Build(&resolver{}, 1000, 2000)
-	second, secondStats := b.Build(&resolver{}, 1000, 2000)
+	first, firstStats := buildOne(b, &resolver{}, 1000, 2000)
+	second, secondStats := buildOne(b, &resolver{}, 1000, 2000)
 	require.Equal(t, flatten(t, first), flatten(t, second))
 	require.Equal(t, firstStats, secondStats)
 	require.NotEqual(t, theProfile(t, first.ResourceProfiles().At(0)).ProfileID(),
@@ -249,9 +249,9 @@ func TestReset(t *testing.T) {
 	require.Positive(t, bytes)
 	b.Reset()
 	require.Zero(t, b.Samples())
-	require.Zero(t, b.Entries())
+	require.Zero(t, len(b.entries))
 	require.Zero(t, b.Bytes())
-	p, _ := b.Build(&resolver{}, 1000, 2000)
+	p, _ := buildOne(b, &resolver{}, 1000, 2000)
 	require.Empty(t, conformance.Check(p))
 	require.Equal(t, pprofile.NewProfiles().ResourceProfiles().Len(), p.ResourceProfiles().Len())
 
@@ -361,10 +361,9 @@ func TestAgainstReference(t *testing.T) {
 			b.Add(&s)
 			want.add(&s)
 		}
-		p, stats := b.Build(&resolver{}, 1000, 2000)
+		p, stats := buildOne(b, &resolver{}, 1000, 2000)
 		require.Equal(t, uint64(200), stats.Samples)
 		flat := flatten(t, p)
-		require.Equal(t, len(flat), stats.Entries)
 		var expected []flatSample
 		for _, f := range want.samples {
 			expected = append(expected, *f)

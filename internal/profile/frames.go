@@ -58,6 +58,6 @@ func (b *build) lack(e entryRef, samples int) {
 	p.lackingFrames += samples
 }
 
-// LackingFrames returns how many of the samples lack frames because of Options.MaxFrames in what Build or Requests has
+// LackingFrames returns how many of the samples lack frames because of Options.MaxFrames in what Requests has
 // made of them last.
 func (b *Builder) LackingFrames() int { return b.lackingFrames }

@@ -104,7 +104,7 @@ func TestFramesKnown(t *testing.T) {
 			other.Add(&s)
 		}
 	}
-	p, _ := Build([]*Builder{b, other}, &resolver{}, 1000, 2000)
+	p, _ := buildAll([]*Builder{b, other}, &resolver{}, 1000, 2000)
 	var stacks []string
 	for _, s := range flatten(t, p) {
 		stacks = append(stacks, s.stack)
@@ -125,7 +125,7 @@ func TestRuntimeFramesBounded(t *testing.T) {
 		b.Add(&s)
 	}
 	r := newAsked()
-	p, _ := b.Build(r, 1000, 2000)
+	p, _ := buildOne(b, r, 1000, 2000)
 	flatten(t, p)
 	require.Equal(t, 9, r.runtime[0], "the first takes the attribute of all with it, and counts twice")
 	require.Equal(t, 91, b.LackingFrames())

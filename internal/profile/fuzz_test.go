@@ -67,7 +67,7 @@ func FuzzBuild(f *testing.F) {
 				KernelFrames: frames[:i], UserFrames: frames[i:], Set: set, Link: labels.Link{SpanID: [8]byte{1}, TraceID: [16]byte{1}},
 				UserStack: record.Outcome(i)})
 		}
-		p, stats := b.Build(r, max(time, 1), time)
+		p, stats := buildOne(b, r, max(time, 1), time)
 		n := 0
 		for _, s := range flatten(t, p) {
 			n += len(s.times)

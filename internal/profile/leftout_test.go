@@ -29,7 +29,7 @@ func TestLeftOut(t *testing.T) {
 		for i := range samples {
 			b.Add(&samples[i])
 		}
-		return b.Build(r, 1000, 2000)
+		return buildOne(b, r, 1000, 2000)
 	}
 	r := &resolver{unwanted: 2}
 	got, stats := build(r, unwanted[0], wanted[0], unwanted[1], wanted[1], unwanted[2])

@@ -3,7 +3,7 @@ package profile
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
 const (
-	// outputShare times what entries and samples take is what Build makes of them at most: each once more with its
+	// outputShare times what entries and samples take is what Requests makes of them at most: each once more with its
 	// attributes, and the tables by which equal ones are found.
 	outputShare = 3
 	// locationBytes is what a stack has of a frame there.
@@ -56,7 +56,7 @@ func (b *Builder) Held() int {
 	return entryBytes*cap(b.entries) + 4*cap(b.sampleEntries) + 8*cap(b.sampleTimes) + valueBytes*cap(b.sampleValues) + b.stacks.bytes
 }
 
-// OutputBytes estimates the memory of what Build makes of entries, samples and stacks, and needs for that. The stacks are
+// OutputBytes estimates the memory of what Requests makes of entries, samples and stacks, and needs for that. The stacks are
 // told apart by their ids there, and their encoding is not copied. What they and the labels refer to, and the resources of
 // processes, is told by Requests.
 func (b *Builder) OutputBytes() int {

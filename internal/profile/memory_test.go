@@ -42,7 +42,7 @@ func built(t *testing.T, r Resolver, builders ...*Builder) (p pprofile.Profiles,
 	return p, stats, grown, told + peak
 }
 
-// What Build makes, and needs for that, takes no more than is told of it.
+// What Requests makes, and needs for that, takes no more than is told of it.
 func TestOutputBytesBoundBuild(t *testing.T) {
 	for name, fill := range map[string]func() *Builder{
 		"nothing": func() *Builder { return NewBuilder(everything()) },

@@ -142,7 +142,7 @@ func theProfile(t *testing.T, rp pprofile.ResourceProfiles) pprofile.Profile {
 
 func buildFlat(t *testing.T, b *Builder) []flatSample {
 	t.Helper()
-	p, _ := b.Build(&resolver{}, 1000, 2000)
+	p, _ := buildOne(b, &resolver{}, 1000, 2000)
 	return flatten(t, p)
 }
 

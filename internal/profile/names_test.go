@@ -16,7 +16,7 @@ func named(t *testing.T, prefix string, set *labels.Set, resource map[string]any
 	for process := range uint64(2) {
 		b.Add(&Sample{Process: process, TimeUnixNano: 1500, UserFrames: []uint64{1}, Set: set})
 	}
-	p, stats := b.Build(&resolver{resource: func(process uint64, attrs pcommon.Map) {
+	p, stats := buildOne(b, &resolver{resource: func(process uint64, attrs pcommon.Map) {
 		if process == 0 {
 			for key, value := range resource {
 				require.NoError(t, attrs.PutEmpty(key).FromRaw(value))
@@ -76,7 +76,7 @@ func TestPrometheusNames(t *testing.T) {
 			attrs, _, stats := named(t, tc.prefix, tc.set, nil)
 			require.Equal(t, tc.want, attrs[0])
 			require.Equal(t, tc.want, attrs[1])
-			tc.stats.Resources, tc.stats.Entries, tc.stats.Samples = 2, 2, 2
+			tc.stats.Resources, tc.stats.Samples = 2, 2
 			require.Equal(t, tc.stats, stats)
 		})
 	}
@@ -95,5 +95,5 @@ func TestPrometheusNamesOfResources(t *testing.T) {
 	}, resource)
 	require.Equal(t, map[string]any{"process.context.label.service_name": "mine", "process.context.label.region": "eu"}, attrs[0])
 	require.Equal(t, map[string]any{"service_name": "mine", "region": "eu"}, attrs[1], "the other process has no such attribute")
-	require.Equal(t, BuildStats{Resources: 2, Entries: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 6}, stats)
+	require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 6}, stats)
 }

@@ -25,7 +25,7 @@ func TestOffCPUProfile(t *testing.T) {
 		s.OffCPUNs = int64(1000 * (i + 1))
 		b.Add(&s)
 	}
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	require.EqualValues(t, 4, stats.Samples)
 	flat := flatten(t, p) // which checks the conformance
 	require.Len(t, flat, 3)
@@ -55,6 +55,6 @@ func TestOffCPUProfile(t *testing.T) {
 	s := sample()
 	s.State, s.OffCPUNs = record.ThreadStopped, 7
 	b.Add(&s)
-	p, _ = b.Build(&resolver{}, 1000, 2000)
+	p, _ = buildOne(b, &resolver{}, 1000, 2000)
 	require.Equal(t, []int64{7}, theProfile(t, p.ResourceProfiles().At(0)).Samples().At(0).Values().AsRaw())
 }

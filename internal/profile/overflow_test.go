@@ -37,9 +37,9 @@ func TestOverflow(t *testing.T) {
 	add(nil, 1)   // no labels, none lost; the stack is
 	add(first, 1) // still known
 	require.Equal(t, 202, b.Samples())
-	require.Equal(t, 2*bound+2, b.Entries())
+	require.Equal(t, 2*bound+2, len(b.entries))
 
-	p, stats := b.Build(&resolver{}, 1000, 2000)
+	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	sets, stacks := b.Overflown()
 	require.Equal(t, 90+9, sets)
 	require.Equal(t, 91+1, stacks)
@@ -83,14 +83,14 @@ func TestBuildSeveral(t *testing.T) {
 	s.Process = 9
 	b.Add(&s)
 
-	all, stats := Build([]*Builder{a, b}, &resolver{}, 1000, 2000)
+	all, stats := buildAll([]*Builder{a, b}, &resolver{}, 1000, 2000)
 	require.Equal(t, 2, stats.Resources)
 	require.EqualValues(t, 3, stats.Samples)
 	require.Len(t, flatten(t, all), 3)
-	alone, _ := Build([]*Builder{a}, &resolver{}, 1000, 2000)
+	alone, _ := buildAll([]*Builder{a}, &resolver{}, 1000, 2000)
 	single := NewBuilder(everything())
 	s = sample()
 	single.Add(&s)
-	want, _ := single.Build(&resolver{}, 1000, 2000)
+	want, _ := buildOne(single, &resolver{}, 1000, 2000)
 	require.Equal(t, marshalWithoutID(t, want), marshalWithoutID(t, alone))
 }

@@ -10,8 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Requests yields what Build makes of Builders in pieces of at most maxBytes each, as they
-// are sent, with what is in each. Mostly that is one. Else the users with little come
+// Requests yields what was added to Builders of the same options, at least one, since their last Reset, and leaves it
+// there: in pieces of at most maxBytes each, as they are sent, with what is in each. The profiles cover
+// [startUnixNano, endUnixNano), widened where timestamps lie outside. Without samples of wanted processes there are none. Mostly that is one. Else the users with little come
 // first and together, and each user with more than one request has requests of its own: what
 // a user's processes are called or publish does not move the others' samples. A process
 // comes in several pieces if it must, and so does an entry that has many samples. A single entry

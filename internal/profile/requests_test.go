@@ -76,7 +76,7 @@ func TestRequests(t *testing.T) {
 		flood = append(flood, 100+i)
 	}
 	builders := []*Builder{of([]uint64{1, 2}, 3), of(flood, 2), of([]uint64{3}, 5)}
-	whole, stats := Build(builders, r, 1000, 2000)
+	whole, stats := buildAll(builders, r, 1000, 2000)
 	want := flatten(t, whole)
 
 	samples, _ := pieces(t, 1<<20, r, builders...)
@@ -168,7 +168,7 @@ func many(samples int) *Builder {
 func TestRequestsOfOneEntry(t *testing.T) {
 	const n = 3000
 	b := many(n)
-	p, _ := b.Build(&resolver{}, 1000, 2000)
+	p, _ := buildOne(b, &resolver{}, 1000, 2000)
 	whole := flatten(t, p)[0]
 	values := map[uint64]int64{}
 	requests := 0
@@ -232,7 +232,7 @@ func TestRequestBytes(t *testing.T) {
 			list.AppendEmpty().SetEmptyMap().PutStr(fmt.Sprint(i), fmt.Sprint(-i))
 		}
 	}}
-	p, _ := Build([]*Builder{of([]uint64{1}, 1)}, r, 1000, 2000)
+	p, _ := buildAll([]*Builder{of([]uint64{1}, 1)}, r, 1000, 2000)
 	bound, plain := requestBytes(p), new(pprofile.ProtoMarshaler).ProfilesSize(p)
 	references, both := sentBytes(t, p)
 	require.Greater(t, references, plain)

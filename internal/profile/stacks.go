@@ -119,12 +119,6 @@ func inCall(addr uint64, i int) uint64 {
 	return addr - 1
 }
 
-// empty reports whether a stack has no frames.
-func (t *stackTable) empty(id uint32) bool {
-	d := decodeStack(t.stacks[id])
-	return d.left() == 0
-}
-
 func (t *stackTable) forget() {
 	*t = stackTable{ids: make(map[string]uint32)}
 }

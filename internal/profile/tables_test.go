@@ -17,7 +17,7 @@ func buildFrames(t *testing.T, r Resolver, samples ...Sample) pprofile.Profiles 
 		samples[i].TimeUnixNano = 1500
 		b.Add(&samples[i])
 	}
-	p, _ := b.Build(r, 1000, 2000)
+	p, _ := buildOne(b, r, 1000, 2000)
 	flatten(t, p)
 	return p
 }
@@ -172,7 +172,7 @@ func TestStacksAreResolvedByProcess(t *testing.T) {
 		s := Sample{Process: process, TimeUnixNano: 1500, KernelFrames: []uint64{0x50}, UserFrames: []uint64{0x10, 0x21}}
 		b.Add(&s)
 	}
-	p, _ := b.Build(&perProcess{}, 1000, 2000)
+	p, _ := buildOne(b, &perProcess{}, 1000, 2000)
 	var got []string
 	for _, f := range flatten(t, p) {
 		got = append(got, f.stack)
@@ -189,9 +189,9 @@ func TestStacksAreResolvedByEpoch(t *testing.T) {
 	}
 	s := Sample{Process: 7, Epoch: 1, TimeUnixNano: 1500, UserFrames: []uint64{0x18, 0x21}}
 	b.Add(&s)
-	require.Equal(t, 6, b.Entries())
+	require.Equal(t, 6, len(b.entries))
 	r := &resolver{alike: 2}
-	p, _ := b.Build(r, 1000, 2000)
+	p, _ := buildOne(b, r, 1000, 2000)
 	got := map[string]int{}
 	for _, f := range flatten(t, p) {
 		got[f.stack] += len(f.times)

@@ -10,7 +10,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
-// Totals are what Build's profiles have: each sample once, under its process, set and state.
+// Totals are what Requests' profiles have: each sample once, under its process, set and state.
 func TestTotals(t *testing.T) {
 	a := labels.NewSet(false, labels.Label{Key: "tenant", Value: "a"})
 	b := NewBuilder(Options{Period: 1000, OffCPU: &OffCPU{Threshold: 1}, ThreadID: true, ThreadName: true})
@@ -38,7 +38,7 @@ func TestTotals(t *testing.T) {
 		ns[k] += total.OffCPUNs
 		entries++
 	}
-	require.Equal(t, b.Entries(), entries, "one for each thread, too")
+	require.Equal(t, len(b.entries), entries, "one for each thread, too")
 	require.Equal(t, map[key]int{
 		{1, a, record.ThreadSleeping}: 3, {1, a, record.ThreadRunnable}: 1, {1, nil, record.ThreadSleeping}: 1, {2, a, record.ThreadSleeping}: 2,
 	}, samples)

@@ -9,11 +9,11 @@ import (
 )
 
 // ValidatePath reports a pattern that is no glob; one with ** that is no whole part of a path, and so crosses no
-// slash; and one that no absolute path matches by how it begins: with neither / nor **. Of alternatives each has
-// to begin so.
+// slash; and one that no absolute path matches by how it begins, with neither / nor **, or by a / at its end. Of alternatives
+// each has to begin so.
 func ValidatePath(pattern string) error {
-	if !doublestar.ValidatePattern(pattern) {
-		return fmt.Errorf("is not a valid glob: %q", pattern)
+	if err := validateGlob(pattern); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for open := []string{pattern}; len(open) > 0; {
@@ -31,8 +31,21 @@ func ValidatePath(pattern string) error {
 			return fmt.Errorf("must begin with / or **/, not %q", p)
 		}
 	}
+	if strings.HasSuffix(pattern, "/") && pattern != "/" {
+		return fmt.Errorf("must not end with /, as no path does: %q", pattern)
+	}
 	if !wholeParts(pattern) {
 		return fmt.Errorf("must have ** as a whole part of a path only, as in /opt/**/bin, not %q", pattern)
+	}
+	return nil
+}
+
+func validateGlob(pattern string) error {
+	if len(pattern) > MaxGlobBytes {
+		return fmt.Errorf("must have at most %d bytes, not %d", MaxGlobBytes, len(pattern))
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return fmt.Errorf("is not a valid glob: %q", pattern)
 	}
 	return nil
 }

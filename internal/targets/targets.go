@@ -45,41 +45,21 @@ func (s *Selector) Validate() error {
 	var errs []error
 	for _, glob := range []struct {
 		name, pattern string
-		path          bool
+		validate      func(string) error
 	}{
-		{"executable", s.Executable, true}, {"cgroup", s.Cgroup, true}, {"container_id", s.ContainerID, false},
+		{"executable", s.Executable, ValidatePath}, {"cgroup", s.Cgroup, ValidatePath}, {"container_id", s.ContainerID, validateContainerID},
 	} {
-		switch {
-		case glob.pattern == "":
-		case len(glob.pattern) > MaxGlobBytes:
-			errs = append(errs, fmt.Errorf("%s must have at most %d bytes, not %d", glob.name, MaxGlobBytes, len(glob.pattern)))
-		case glob.path:
-			if err := ValidatePath(glob.pattern); err != nil {
-				errs = append(errs, fmt.Errorf("%s %w", glob.name, err))
-			}
-		case !doublestar.ValidatePattern(glob.pattern):
-			errs = append(errs, fmt.Errorf("%s is not a valid glob: %q", glob.name, glob.pattern))
+		if glob.pattern == "" {
+			continue
 		}
-	}
-	if scheme, id, found := strings.Cut(s.ContainerID, "://"); found {
-		errs = append(errs, fmt.Errorf("container_id must be the id alone, %q, not %q with the runtime's name %q", id, s.ContainerID, scheme))
-	} else if strings.Contains(s.ContainerID, "/") {
-		errs = append(errs, fmt.Errorf("container_id must be the id alone, without /, not %q", s.ContainerID))
-	} else if s.ContainerID != "" && !strings.ContainsAny(s.ContainerID, `*?[{\`) && !isContainerID(s.ContainerID) {
-		errs = append(errs, fmt.Errorf("container_id must be a whole id, %d hexadecimal digits in lower case, or a glob, such as %q, not %q",
-			containerIDDigits, strings.ToLower(s.ContainerID)+"*", s.ContainerID))
+		if err := glob.validate(glob.pattern); err != nil {
+			errs = append(errs, fmt.Errorf("%s %w", glob.name, err))
+		}
 	}
 	if s.PID < 0 {
 		errs = append(errs, fmt.Errorf("pid must be positive, not %d", s.PID))
 	}
 	return errors.Join(errs...)
-}
-
-// containerIDDigits are what the id of a container has.
-const containerIDDigits = 64
-
-func isContainerID(s string) bool {
-	return len(s) == containerIDDigits && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // OfWholeHierarchy reports whether the selector matches nothing where the paths of cgroups

@@ -141,6 +141,17 @@ func TestSelectorValidate(t *testing.T) {
 		"path":         {Selector{ContainerID: "/docker/abc"}, `container_id must be the id alone, without /, not "/docker/abc"`},
 		"short":        {Selector{ContainerID: "4F5e6a7b8c9d"}, `container_id must be a whole id, 64 hexadecimal digits in lower case, or a glob, such as "4f5e6a7b8c9d*", not "4F5e6a7b8c9d"`},
 		"upper case":   {Selector{ContainerID: strings.Repeat("A", 64)}, "in lower case"},
+		"no digit":     {Selector{ContainerID: "docker-4f*"}, `container_id must match ids, which have only hexadecimal digits in lower case, not "docker-4f*"`},
+		"upper glob":   {Selector{ContainerID: "4F*"}, `in lower case, not "4F*"`},
+		"alternative":  {Selector{ContainerID: "{4f*,x*}"}, "only hexadecimal digits"},
+		"comma":        {Selector{ContainerID: "4f*,5e*"}, "only hexadecimal digits"},
+		"escaped":      {Selector{ContainerID: `4f\**`}, "only hexadecimal digits"},
+		"short glob":   {Selector{ContainerID: "4f?"}, `container_id must match ids of 64 digits, with * for those that are left out, not "4f?"`},
+		"short both":   {Selector{ContainerID: "{4f,[5]e}"}, "ids of 64 digits"},
+		"long glob":    {Selector{ContainerID: strings.Repeat("4f", 32) + "?*"}, "ids of 64 digits"},
+		"folder":       {Selector{Executable: "/opt/app/"}, `executable must not end with /, as no path does: "/opt/app/"`},
+		"cgroup/":      {Selector{Cgroup: "/a/**/"}, `cgroup must not end with /`},
+		"long path":    {Selector{Executable: "/" + strings.Repeat("a", MaxGlobBytes)}, "executable must have at most 1024 bytes, not 1025"},
 		"pid":          {Selector{PID: -1}, "pid must be positive, not -1"},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, tc.selector.Validate(), tc.want) })
@@ -162,8 +173,15 @@ func TestSelectorValidate(t *testing.T) {
 		s := Selector{Cgroup: glob}
 		require.NoError(t, s.Validate(), glob)
 	}
-	for _, id := range []string{strings.Repeat("4f", 32), "4f*", "4f?", "[4]f", "{4f,5e}"} {
+	for _, id := range []string{
+		strings.Repeat("4f", 32), "4f*", "[4]f*", "[!a-f]*", `[\]4]*`, "{4f,5e}*", "{4f*,5e}", "{{4f,a}*,5e}", "*", "**", `\4f*`,
+		strings.Repeat("?", 64), strings.Repeat("{4,a}", 64), strings.Repeat("4f", 31) + "{a,ab,abc}", strings.Repeat("4f", 32) + "*",
+	} {
 		s := Selector{ContainerID: id}
-		require.NoError(t, s.Validate())
+		require.NoError(t, s.Validate(), id)
+	}
+	for _, path := range []string{"/opt/app/**", "/opt/app", "/"} {
+		s := Selector{Cgroup: path}
+		require.NoError(t, s.Validate(), path)
 	}
 }

@@ -97,7 +97,7 @@ func validateConfig(c *Config) error {
 		c.Labels.validatePrefix(),
 		c.Labels.validateIDKeys(),
 		c.Labels.validateRules(),
-		c.Metrics.validate(c.Labels.Enabled),
+		c.Metrics.validate(&c.Labels),
 	}
 	if off := c.OffCPU.Get(); off != nil {
 		errs = append(errs,

@@ -154,6 +154,7 @@ func TestConfigInvalid(t *testing.T) {
 		"rules": {
 			`labels::rules::0: action must be keep, drop, rename, hash, cap_value_bytes or cap_distinct_values, not "guess"`,
 			`labels::rules::1: source must be custom_labels_v0, custom_labels_v1, thread_context or go_labels, not "python"`,
+			"to is for the action rename, not for drop",
 			`labels::rules::2: to must be valid UTF-8 of 1 to 256 bytes, not ""`,
 			"labels::rules::3: limit is for the actions cap_value_bytes and cap_distinct_values, not for hash",
 			"labels::rules::4: limit must be between 1 and 1024, not 0", `labels::rules::4: name "a" is another rule's, too`,
@@ -162,11 +163,26 @@ func TestConfigInvalid(t *testing.T) {
 			`labels::rules::7: executable is not a valid glob: "/["`,
 			"labels::rules::8: to is for the action rename, not for drop",
 		},
+		"rules_order": {
+			"labels::rules::1 would never apply: of each label only the first rule that applies is used, and labels::rules::0 applies to all that it is for",
+			"labels::rules::3 would never apply: of each label only the first rule that applies is used, and labels::rules::2 applies to all that it is for",
+		},
 		"metrics_low": {
 			"metrics::interval must be between 1s and 10m0s, not 999ms",
 			`metrics::label_keys: a key must be valid UTF-8 of 1 to 256 bytes, not ""`,
 		},
 		"metrics_unread": {"metrics::label_keys must be empty with labels::enabled: false"},
+		"rules_unread":   {"labels::rules must be empty with labels::enabled: false"},
+		"id_keys_unread": {"labels::trace_id_keys and labels::span_id_keys must be empty with labels::enabled: false"},
+		"metrics_names": {
+			`metrics::label_keys: "job" is a label that Prometheus sets itself`, `metrics::label_keys: "instance" is a label`,
+			`metrics::label_keys: "http.route" and "http_route" are one label, "http_route", in Prometheus`,
+			`metrics::label_keys: "custom_labels.overflow" and "custom-labels-overflow" are one label, "custom_labels_overflow", in Prometheus`,
+		},
+		"metrics_left": {
+			`metrics::label_keys: no label "secret" is left by labels::rules`, `metrics::label_keys: no label "customer" is left by labels::rules`,
+			`metrics::label_keys: "trace" is in labels::trace_id_keys or labels::span_id_keys`, `metrics::label_keys: "span" is in`,
+		},
 		"metrics_high": {
 			"metrics::interval must be between 1s and 10m0s, not 11m0s",
 			"metrics::label_keys must have at most 16 keys, not 18",
@@ -190,7 +206,7 @@ func TestConfigInvalid(t *testing.T) {
 				require.ErrorContains(t, err, want)
 			}
 			wrongKeys := 1
-			if section == "several" || section == "rules" || strings.HasPrefix(section, "metrics_") {
+			if section == "several" || section == "rules" || section == "rules_order" || strings.HasPrefix(section, "metrics_") {
 				wrongKeys = len(wants)
 			}
 			if strings.Contains(wants[0], "_bytes must be") {

@@ -109,7 +109,8 @@ func TestDerived(t *testing.T) {
 			tc.want(&want)
 			o := cfg.options()
 			require.Equal(t, want, derivedOf(&o))
-			require.NoError(t, o.Labels.Budgets.Validate())
+			require.LessOrEqual(t, o.Labels.Budgets.Users, labels.MaxBudgetUsers)
+			require.GreaterOrEqual(t, o.Labels.Budgets.Bytes, labels.MinBudgetBytes)
 			require.LessOrEqual(t, o.Symbols.MaxBytes+4*o.Batches.MaxBytes, cfg.MaxMemoryBytes, "a full batch can be handed over")
 		})
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
-	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
 // Bounds of what is in lists.
@@ -65,11 +64,7 @@ func (r *LabelRule) rule() (labels.Rule, error) {
 		errs = append(errs, within("uid", uid, 0, math.MaxUint32))
 		out.UIDs = append(out.UIDs, uint32(uid))
 	}
-	if r.Executable != "" {
-		selector := targets.Selector{Executable: r.Executable} // the same globs
-		errs = append(errs, selector.Validate())
-	}
-	if errors.Join(errs...) == nil {
+	if ok {
 		errs = append(errs, out.Validate())
 	}
 	return out, errors.Join(errs...)
@@ -103,6 +98,9 @@ func (c *Labels) ruleNames() []string {
 func (c *Labels) validateRules() error {
 	var errs []error
 	errs = append(errs, atMost("labels::rules", len(c.Rules), labels.MaxRules, "rules"))
+	if !c.Enabled && len(c.Rules) > 0 {
+		errs = append(errs, errors.New("labels::rules must be empty with labels::enabled: false: no labels are read"))
+	}
 	seen := map[string]bool{}
 	for i, name := range c.ruleNames() {
 		if _, err := c.Rules[i].rule(); err != nil {
@@ -113,12 +111,31 @@ func (c *Labels) validateRules() error {
 		}
 		seen[name] = true
 	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return validateOrder(c.rules())
+}
+
+// validateOrder refuses rules that never apply: what one of them is to hide would be sent.
+func validateOrder(rules []labels.Rule) error {
+	var errs []error
+	for i := range rules {
+		before := slices.IndexFunc(rules[:i], func(b labels.Rule) bool { return b.Covers(&rules[i]) })
+		if before >= 0 {
+			errs = append(errs, fmt.Errorf("labels::rules::%d would never apply: of each label only the first rule that applies is used, "+
+				"and labels::rules::%d applies to all that it is for", i, before))
+		}
+	}
 	return errors.Join(errs...)
 }
 
 func (c *Labels) validateIDKeys() error {
 	trace, span := c.TraceIDKeys, c.SpanIDKeys
 	var errs []error
+	if !c.Enabled && len(trace)+len(span) > 0 {
+		errs = append(errs, errors.New("labels::trace_id_keys and labels::span_id_keys must be empty with labels::enabled: false: no labels are read"))
+	}
 	if (len(trace) == 0) != (len(span) == 0) {
 		errs = append(errs, errors.New("labels::trace_id_keys and labels::span_id_keys must be set together: a link has both ids"))
 	}

@@ -27,3 +27,13 @@ func TestRuleConditionsWithoutValue(t *testing.T) {
 	require.ErrorContains(t, resolved(t, "labels: {rules: [{action: keep, uid: [\"${env:NOT_SET}\"]}]}").Unmarshal(createDefaultConfig()),
 		"uid must have a value")
 }
+
+// A rule that hides something applies only where no rule before it takes its labels.
+func TestRuleOrder(t *testing.T) {
+	cut, hide := LabelRule{Key: "*", Action: "cap_value_bytes", Limit: 64}, LabelRule{Key: "*token*", Action: "drop"}
+	c := createDefaultConfig().(*Config)
+	c.Labels.Rules = []LabelRule{cut, hide}
+	require.ErrorContains(t, c.Validate(), "labels::rules::1 would never apply")
+	c.Labels.Rules = []LabelRule{hide, cut}
+	require.NoError(t, c.Validate())
+}

@@ -192,7 +192,7 @@ func many(key, what string, n int) any {
 		case what == "selectors":
 			list = append(list, map[string]any{"pid": i + 1})
 		case what == "rules":
-			list = append(list, map[string]any{"name": name, "action": "keep"})
+			list = append(list, map[string]any{"key": name, "action": "keep"})
 		case strings.HasPrefix(key, "labels::"):
 			list = append(list, map[string]any{"key": name})
 		default:

@@ -811,7 +811,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsLimitUsed, err = builder.meter.Float64ObservableGauge(
 		"otelcol_receiver_custom_labels_limit_used",
-		metric.WithDescription("How near the limits of the whole receiver are, as a part of each; of max_background_cpu in the last seconds. [Development]"),
+		metric.WithDescription("How near the limits of the whole receiver are, as a part of each; of max_bpf_map_bytes, that of unwind rows if it is nearer; of max_background_cpu in the last seconds. [Development]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

@@ -254,7 +254,7 @@ func AssertEqualReceiverCustomLabelsLimitActions(t *testing.T, tt *componenttest
 func AssertEqualReceiverCustomLabelsLimitUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_limit_used",
-		Description: "How near the limits of the whole receiver are, as a part of each; of max_background_cpu in the last seconds. [Development]",
+		Description: "How near the limits of the whole receiver are, as a part of each; of max_bpf_map_bytes, that of unwind rows if it is nearer; of max_background_cpu in the last seconds. [Development]",
 		Unit:        "1",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,

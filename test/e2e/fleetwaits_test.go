@@ -1,0 +1,49 @@
+//go:build linux && (amd64 || arm64)
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// fleetAgents is the sentence of docs/fleet.md that names the configuration of agents outside of Kubernetes.
+var fleetAgents = regexp.MustCompile(`Agents on hosts without Kubernetes.* use \[[^]]*\]\(([^)]*)\)`)
+
+// TestFleetWaits: agents wait for a gateway for longer than it waits for its backend, never give a request up, and hold a
+// number of bytes: on Kubernetes and by the configuration that docs/fleet.md names for other hosts.
+func TestFleetWaits(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fleet.md")
+	require.NoError(t, err)
+	named := fleetAgents.FindSubmatch(page)
+	require.NotNil(t, named, "docs/fleet.md names a configuration for hosts without Kubernetes")
+	read := func(path string) *confmap.Conf {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return parseYAML(t, string(text))
+	}
+	type waits struct {
+		Timeout time.Duration  `mapstructure:"timeout"`
+		Retry   map[string]any `mapstructure:"retry_on_failure"`
+		Queue   map[string]any `mapstructure:"sending_queue"`
+	}
+	of := func(c *confmap.Conf) (w waits) {
+		exporter, err := c.Sub("exporters::otlp_grpc")
+		require.NoError(t, err)
+		require.NoError(t, exporter.Unmarshal(&w, confmap.WithIgnoreUnused()))
+		return w
+	}
+	gateway := of(read(filepath.Join(fleetFolder, "direct", "config.yaml"))).Timeout
+	require.Positive(t, gateway)
+	patch := of(read(filepath.Join(fleetFolder, "direct", "agents.yaml")))
+	require.Greater(t, patch.Timeout, gateway)
+	require.Equal(t, map[string]any{"max_elapsed_time": "0s"}, patch.Retry)
+	require.Equal(t, map[string]any{"sizer": "bytes", "queue_size": 128 << 20}, patch.Queue)
+	require.Equal(t, patch, of(read(filepath.Join("../../docs", string(named[1])))), "%s waits as agents.yaml does", named[1])
+}
