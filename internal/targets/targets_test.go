@@ -147,8 +147,6 @@ func TestSelectorValidate(t *testing.T) {
 		"comma":        {Selector{ContainerID: "4f*,5e*"}, "only hexadecimal digits"},
 		"escaped":      {Selector{ContainerID: `4f\**`}, "only hexadecimal digits"},
 		"short glob":   {Selector{ContainerID: "4f?"}, `container_id must match ids of 64 digits, with * for those that are left out, not "4f?"`},
-		"short both":   {Selector{ContainerID: "{4f,[5]e}"}, "ids of 64 digits"},
-		"long glob":    {Selector{ContainerID: strings.Repeat("4f", 32) + "?*"}, "ids of 64 digits"},
 		"folder":       {Selector{Executable: "/opt/app/"}, `executable must not end with /, as no path does: "/opt/app/"`},
 		"cgroup/":      {Selector{Cgroup: "/a/**/"}, `cgroup must not end with /`},
 		"long path":    {Selector{Executable: "/" + strings.Repeat("a", MaxGlobBytes)}, "executable must have at most 1024 bytes, not 1025"},
@@ -174,7 +172,7 @@ func TestSelectorValidate(t *testing.T) {
 		require.NoError(t, s.Validate(), glob)
 	}
 	for _, id := range []string{
-		strings.Repeat("4f", 32), "4f*", "[4]f*", "[!a-f]*", `[\]4]*`, "{4f,5e}*", "{4f*,5e}", "{{4f,a}*,5e}", "*", "**", `\4f*`,
+		strings.Repeat("4f", 32), "4f*", "[4]f*", "[!a-f]*", "{4f,5e}*", "{4f*,5e}", "{{4f,a}*,5e}", "*", "**",
 		strings.Repeat("?", 64), strings.Repeat("{4,a}", 64), strings.Repeat("4f", 31) + "{a,ab,abc}", strings.Repeat("4f", 32) + "*",
 	} {
 		s := Selector{ContainerID: id}
