@@ -35,7 +35,7 @@ func Exits(name string) []string {
 	case "inspect":
 		return []string{"every process has a label source that can be read", "a process could not be inspected, or what was found cannot be written", usage, "a process has no label source that can be read"}
 	case "check":
-		return []string{"all rules hold that could be judged", "a rule is broken", "nothing could be judged, or not all that publishes, the report cannot be written, or wrong usage"}
+		return []string{"all rules hold that could be judged", "a rule is broken", "nothing or not all could be judged, the report cannot be written, or wrong usage"}
 	}
 	return nil
 }
