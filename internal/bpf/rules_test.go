@@ -411,7 +411,7 @@ func TestRules(t *testing.T) {
 		require.Equal(t, r.frames, frames)
 		require.Equal(t, r.back+1, caller, "like a return address")
 	})
-	t.Run("no_caller", func(t *testing.T) { // a word that is 0 in place of the return address
+	t.Run("no_caller", func(t *testing.T) { // a word that is 0, as each frame has one, in place of the return address
 		found := false
 		for offset := -24; offset >= -128 && !found; offset -= 8 {
 			leaf := byFP
