@@ -54,7 +54,13 @@ func copiedClosures(n int) string {
 // some of them those of the same file that are not short.
 func TestNameOfCopies(t *testing.T) {
 	long := "_Z1f" + strings.Repeat("1a", 2*cheapBytes)
-	require.True(t, strings.HasPrefix((&demangler{}).name(long), "f(a, a, a"))
+	readable := ""
+	for range 20 { // the clock may count what the thread has not done, and the race detector takes its time
+		if readable = (&demangler{}).name(long); readable != long {
+			break
+		}
+	}
+	require.True(t, strings.HasPrefix(readable, "f(a, a, a"), readable)
 	var d demangler
 	done := make(chan struct{})
 	go func() {
