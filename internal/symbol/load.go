@@ -168,7 +168,7 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 	if full {
 		err = errors.Join(err, errNoRoom)
 	}
-	fs.table.incomplete = err != nil
+	fs.table.incomplete = fs.table.incomplete || err != nil
 	if l.abandoned() {
 		return nil, errClosed
 	}
@@ -210,6 +210,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	defer room.end()
 	packed, err := packedData(f, room)
 	if err != nil || packed == nil {
+		fs.table.incomplete = true // the dynamic symbols alone lack all functions that are not exported
 		return err
 	}
 	if err := l.begin(); err != nil {

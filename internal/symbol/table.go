@@ -20,7 +20,7 @@ const (
 type Table struct {
 	compact
 	truncated  bool // the file has more functions than are kept
-	incomplete bool // the file could not be read to its end
+	incomplete bool // the file was stripped, or could not be read to its end
 
 	mu        sync.Mutex
 	memo      memo[int] // by index
