@@ -424,6 +424,8 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 		last := &e.before.lines
 		e.lines.lineSet = last.lineSet
 		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
+	} else if e.before != nil {
+		c.freed += e.before.outside()
 	}
 	e.known, e.before = known, nil
 	switch {
