@@ -201,27 +201,27 @@ func (c *Cache[K]) Lookup(to []Frame, key K, file Source, vaddr uint64) ([]Frame
 	if e.known.debug != nil {
 		debug := c.file(cacheKey[K]{key, file.Owner().home(), true}, file, e.known)
 		if debug != nil {
-			if fn, ok := c.function(debug, vaddr, names); ok {
-				return append(to, Frame{Name: fn.Name}), Native
+			if name, ok := c.function(debug, vaddr, names); ok {
+				return append(to, Frame{Name: name}), Native
 			}
 		}
 	}
-	if fn, ok := c.function(e, vaddr, names); ok {
-		return append(to, Frame{Name: fn.Name}), Native
+	if name, ok := c.function(e, vaddr, names); ok {
+		return append(to, Frame{Name: name}), Native
 	}
 	return to, Native
 }
 
-// function returns the function of a file's symbols that holds an address.
-func (c *Cache[K]) function(e *cached[K], vaddr uint64, names namer) (Function, bool) {
-	fn, more, ok := e.known.table.lookup(vaddr, names)
+// function returns the name of the function of a file's symbols that holds an address.
+func (c *Cache[K]) function(e *cached[K], vaddr uint64, names namer) (string, bool) {
+	name, more, ok := e.known.table.lookup(vaddr, names)
 	if more != 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.grow(e, more)
 		c.shrink()
 	}
-	return fn, ok
+	return name, ok
 }
 
 // Stats returns the counts as of now.
