@@ -221,3 +221,33 @@ func TestKeptOfUser(t *testing.T) {
 	d.closeAll()
 	require.Empty(t, d.closer.files)
 }
+
+// A user with more files than are kept open gives up his own, those used longest ago, and no other user's.
+func TestKeptUsersApart(t *testing.T) {
+	const most = 4
+	d := newDescriptors(most)
+	file, err := os.Open("/proc/self/exe")
+	require.NoError(t, err)
+	defer file.Close()
+	var files [9]File
+	for i := range files {
+		by := Owner{UID: 1}
+		if i == 0 {
+			by.UID = 2
+		}
+		require.NoError(t, d.keep(&files[i], file, by))
+		require.LessOrEqual(t, d.len(), most)
+		d.closer.wait(time.Minute)
+	}
+	kept := func(i int) bool { return d.byFile[&files[i]] != nil }
+	for i := range files {
+		require.Equal(t, i == 0 || i > len(files)-most, kept(i), "file %d", i)
+	}
+	first, err := d.open(&files[6])
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	require.NoError(t, d.keep(&files[1], file, Owner{UID: 3}))
+	require.Equal(t, []bool{true, true, false}, []bool{kept(0), kept(6), kept(7)})
+	d.closeAll()
+	require.Empty(t, d.users)
+}

@@ -5,7 +5,9 @@ package executable
 import (
 	"container/list"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +23,7 @@ type descriptors struct {
 
 	mu     sync.Mutex
 	order  *list.List // of *descriptor, the most recently used first
+	users  map[uint32]int
 	byFile map[*File]*list.Element
 	closed bool // by closeAll: none is kept any more
 }
@@ -33,7 +36,7 @@ type descriptor struct {
 }
 
 func newDescriptors(max int) *descriptors {
-	return &descriptors{max: max, order: list.New(), byFile: map[*File]*list.Element{}}
+	return &descriptors{max: max, order: list.New(), users: map[uint32]int{}, byFile: map[*File]*list.Element{}}
 }
 
 // Of quarters of what may be kept open, so many may wait to be closed of one owner, and of one user: beyond that, nothing
@@ -70,10 +73,22 @@ func (d *descriptors) keep(f *File, open *os.File, by Owner) error {
 		return err
 	}
 	d.byFile[f] = d.order.PushFront(&descriptor{f, fd, by, state})
+	d.users[by.UID]++
 	for d.order.Len() > d.max {
-		d.drop(d.order.Back())
+		d.drop(d.excess())
 	}
 	return nil
+}
+
+// excess returns what gives way, of the user who has most what was used longest ago: so who maps ever more files has
+// none of another user's closed. There is something. d.mu is held.
+func (d *descriptors) excess() *list.Element {
+	most := slices.Max(slices.Collect(maps.Values(d.users)))
+	e := d.order.Back()
+	for d.users[e.Value.(*descriptor).by.UID] < most {
+		e = e.Prev()
+	}
+	return e
 }
 
 // open returns a duplicate that the caller closes, or nil if the file is not kept, or was written to since.
@@ -140,6 +155,9 @@ func (d *descriptors) drop(e *list.Element) {
 	desc := e.Value.(*descriptor)
 	d.order.Remove(e)
 	delete(d.byFile, desc.file)
+	if d.users[desc.by.UID]--; d.users[desc.by.UID] == 0 {
+		delete(d.users, desc.by.UID)
+	}
 	d.closer.close(closing{desc.fd, desc.state.device, desc.by})
 }
 

@@ -56,7 +56,7 @@ func (k *kernelTrim) leading(frames []uint64) int {
 		return -1
 	}
 	return slices.IndexFunc(frames, func(addr uint64) bool {
-		fn, _, ok := kernel.Lookup(addr)
-		return ok && fn.Name == schedule
+		name, _, ok := kernel.Lookup(addr)
+		return ok && name == schedule
 	})
 }

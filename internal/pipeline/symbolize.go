@@ -243,8 +243,7 @@ func (s *symbolizer) kernelFunction(addr uint64) (function, module string, known
 	if s == nil || s.kernel == nil {
 		return "", "", false
 	}
-	fn, module, known := s.kernel.Lookup(addr)
-	return fn.Name, module, known
+	return s.kernel.Lookup(addr)
 }
 
 // refresh makes up for kernel modules and BPF programs that were loaded meanwhile, and for code

@@ -84,6 +84,7 @@ type cached[K comparable] struct {
 	loading  *read         // until then; guarded by Cache.mu
 	known    *functions    // nil if the file could not be read
 	before   *cached[K]    // what was known in part, until done is closed; guarded by Cache.mu
+	behind   []*cached[K]  // that are still being read for other users; guarded by Cache.mu
 	failedAt time.Time     // when something was missing; guarded by Cache.mu, once done is closed
 	// refusals are of owners whose processes could not open the file, and of users who had no room
 	// for it: who no longer maps it, says so only, or has used up his room takes its functions from
@@ -200,27 +201,27 @@ func (c *Cache[K]) Lookup(to []Frame, key K, file Source, vaddr uint64) ([]Frame
 	if e.known.debug != nil {
 		debug := c.file(cacheKey[K]{key, file.Owner().home(), true}, file, e.known)
 		if debug != nil {
-			if fn, ok := c.function(debug, vaddr, names); ok {
-				return append(to, Frame{Name: fn.Name}), Native
+			if name, ok := c.function(debug, vaddr, names); ok {
+				return append(to, Frame{Name: name}), Native
 			}
 		}
 	}
-	if fn, ok := c.function(e, vaddr, names); ok {
-		return append(to, Frame{Name: fn.Name}), Native
+	if name, ok := c.function(e, vaddr, names); ok {
+		return append(to, Frame{Name: name}), Native
 	}
 	return to, Native
 }
 
-// function returns the function of a file's symbols that holds an address.
-func (c *Cache[K]) function(e *cached[K], vaddr uint64, names namer) (Function, bool) {
-	fn, more, ok := e.known.table.lookup(vaddr, names)
+// function returns the name of the function of a file's symbols that holds an address.
+func (c *Cache[K]) function(e *cached[K], vaddr uint64, names namer) (string, bool) {
+	name, more, ok := e.known.table.lookup(vaddr, names)
 	if more != 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.grow(e, more)
 		c.shrink()
 	}
-	return fn, ok
+	return name, ok
 }
 
 // Stats returns the counts as of now.
@@ -300,7 +301,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	element := c.byKey[key]
 	if element != nil {
 		last = element.Value.(*cached[K])
-		if !last.mayRetry(file.Owner(), now) {
+		if !last.mayRetry(file.Owner(), now) && !c.late(last, file.Owner().UID) {
 			c.use(element, now)
 			return last, nil
 		}
@@ -308,7 +309,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	one := c.begin(file)
 	if one == nil {
 		c.stats.Refused++
-		if last != nil && last.known != nil {
+		if last != nil && (last.known != nil || last.loading != nil) {
 			c.use(element, now)
 			return last, nil
 		}
@@ -321,10 +322,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 	}
 	if last != nil {
 		c.drop(element)
-		e.refusals = last.refusals
-		if last.known != nil {
-			e.before = last
-		}
+		e.replace(last)
 	}
 	e.bytes = e.size()
 	c.byKey[key] = c.order.PushFront(e)
@@ -336,7 +334,7 @@ func (c *Cache[K]) entry(key cacheKey[K], file Source, of *functions) (*cached[K
 // mayRetry reports whether a file that could not be read is to be read again.
 func (e *cached[K]) mayRetry(by Owner, now time.Time) bool {
 	failedAt := e.failedAt
-	if failedAt.IsZero() || e.lines.reading != nil {
+	if failedAt.IsZero() || e.lines.reading != nil || e.isBehind(by.UID) {
 		return false // known, or being read
 	}
 	if e.refusals != nil {
@@ -417,12 +415,17 @@ func (c *Cache[K]) load(e *cached[K], file Source, of *functions) {
 	case err != nil && !(of != nil && errors.Is(err, procfs.ErrNoProcess)): // that its process has gone is no failure
 		c.stats.Failures++
 	}
+	if c.endBehind(e, known) {
+		return
+	}
 	keeps := e.before != nil && (known == nil || err != nil && known.less(e.before.known))
 	if keeps {
 		known = e.before.known // it stays as it was
 		last := &e.before.lines
 		e.lines.lineSet = last.lineSet
 		last.lineSet = lineSet{} // what is still being read for it enters a set of its own
+	} else if e.before != nil {
+		c.freed += e.before.outside()
 	}
 	e.known, e.before = known, nil
 	switch {
@@ -467,7 +470,9 @@ func (c *Cache[K]) grow(e *cached[K], n int) {
 }
 
 // beingRead implements holder.
-func (e *cached[K]) beingRead() bool { return e.loading != nil || e.lines.reading != nil }
+func (e *cached[K]) beingRead() bool {
+	return e.loading != nil || e.lines.reading != nil || len(e.behind) > 0
+}
 
 // trim implements holder.
 func (e *cached[K]) trim() int {

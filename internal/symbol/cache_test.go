@@ -323,7 +323,7 @@ func TestReplacedWhileRead(t *testing.T) {
 	path := build(t)
 	f, e := open(t, path)
 	defer f.Close()
-	whole, err := NewTable(e, 1<<20)
+	whole, err := newTable(e, 1<<20)
 	require.NoError(t, err)
 	st, err := f.Stat()
 	require.NoError(t, err)

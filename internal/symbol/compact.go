@@ -34,15 +34,9 @@ type nameBlock struct {
 	offset uint32 // in names
 }
 
-// compactEntries tidies entries up and copies them; the memory is given back when the owner, which
-// holds the result, can't be reached any more.
-func compactEntries[T any](owner *T, e *entries) compact {
-	c, _ := compactUpTo(owner, e, math.MaxInt)
-	return c
-}
-
-// compactUpTo is compactEntries of as many functions as take at most maxBytes, those with the lowest addresses;
-// whole says whether these are all.
+// compactUpTo tidies entries up and copies as many as take at most maxBytes, those with the lowest addresses; whole
+// says whether these are all. The memory is given back when the owner, which holds the result, can't be reached any
+// more.
 func compactUpTo[T any](owner *T, e *entries, maxBytes int) (c compact, whole bool) {
 	nameBytes := e.tidy()
 	base, reach := uint64(0), uint64(0)

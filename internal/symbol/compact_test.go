@@ -35,7 +35,7 @@ func TestCompact(t *testing.T) {
 				want[start] = text
 			}
 			c := &Table{} // while it is in use, so is the memory
-			c.compact = compactEntries(c, &all)
+			c.compact = compactAll(c, &all)
 			defer runtime.KeepAlive(c)
 			require.Equal(t, len(lengths), c.Len())
 			for i := range lengths {
@@ -71,9 +71,9 @@ func TestCompactStarts(t *testing.T) {
 		for i := range table.Len() {
 			require.Equal(t, 5+uint64(i)*reach, table.start(i))
 		}
-		fn, ok := table.Lookup(5 + reach)
+		name, ok := table.Lookup(5 + reach)
 		require.True(t, ok)
-		require.Equal(t, []string{"a", "b"}[table.Len()-1], fn.Name)
+		require.Equal(t, []string{"a", "b"}[table.Len()-1], name)
 		_, ok = table.Lookup(4)
 		require.False(t, ok)
 	}
@@ -99,7 +99,7 @@ func FuzzCompact(f *testing.F) {
 			require.True(t, all.add(uint64(i), 1, name, 1<<30))
 		}
 		c := &Table{}
-		c.compact = compactEntries(c, &all)
+		c.compact = compactAll(c, &all)
 		defer runtime.KeepAlive(c)
 		for i, name := range names {
 			require.Equal(t, string(name), string(c.nameOf(i)))
@@ -121,7 +121,7 @@ func TestCompactUpTo(t *testing.T) {
 		}
 		all := fill()
 		c := &Table{}
-		c.compact = compactEntries(c, &all)
+		c.compact = compactAll(c, &all)
 		most := c.compact.bytes()
 		for limit := range most + 2 {
 			if limit%500 != 0 && limit < most-1 {

@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
@@ -91,6 +92,13 @@ func (c *Cache[K]) finish(w *toClose) {
 // CloseFiles has the files closed that Lookup has left open. It is to be called when a batch of lookups
 // is done, and does not wait for them.
 func (c *Cache[K]) CloseFiles() {
+	if c.closeFiles() {
+		runtime.GC()
+	}
+}
+
+// closeFiles reports whether Go's heap is to be collected.
+func (c *Cache[K]) closeFiles() (collects bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading.rest()
@@ -110,4 +118,5 @@ func (c *Cache[K]) CloseFiles() {
 	for _, w := range byPlace {
 		go c.finish(w)
 	}
+	return c.collects(c.opts.MaxBytes)
 }

@@ -30,6 +30,8 @@ type holder interface {
 	// beingRead reports whether the entry has to stay: what is being read may never answer, and would be read
 	// again if it was forgotten.
 	beingRead() bool
+	// outside is how many bytes of it lie outside of Go's heap.
+	outside() int
 	// trim drops what can be had again without reading anything, and returns how many bytes that took.
 	trim() int
 }
@@ -39,6 +41,7 @@ type held struct {
 	order *list.List // of holder, the most recently used first
 	bytes int
 	users map[uint32]int // bytes
+	freed int            // bytes outside of Go's heap of what was dropped, which a collection gives back
 }
 
 func newHeld() held { return held{order: list.New(), users: map[uint32]int{}} }
@@ -94,6 +97,7 @@ func (h *held) dropTo(bytes int, drop func(*list.Element), goes func(*holding) b
 	for element := h.order.Back(); h.bytes > bytes && element != nil && element != h.order.Front(); {
 		next := element.Prev()
 		if e := element.Value.(holder); !e.beingRead() && goes(e.account()) {
+			h.freed += e.outside()
 			drop(element)
 		}
 		element = next

@@ -72,24 +72,24 @@ func NewKernel(fs procfs.FS) (*Kernel, error) {
 	return k, nil
 }
 
-// Lookup returns the function that holds a kernel address, and the name of its
+// Lookup returns the name, for people, of the function that holds a kernel address, and the name of its
 // module, "" for the kernel itself and "bpf" for BPF programs.
-func (k *Kernel) Lookup(addr uint64) (fn Function, module string, ok bool) {
+func (k *Kernel) Lookup(addr uint64) (name, module string, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f, scratch, ok := k.symbols.before(addr, k.scratch)
 	k.scratch = scratch
 	if !ok || !k.holds(f, addr) {
 		k.missed = true
-		return Function{}, "", false
+		return "", "", false
 	}
 	k.outside = k.outside || f.size != 0
-	name, ok := k.memo.names[f.start]
+	name, ok = k.memo.names[f.start]
 	if !ok {
 		name, _ = namer{}.name(&demangler{}, f.name)
 		k.memo.keep(f.start, name)
 	}
-	return Function{name}, k.symbols.modules[f.size].name, true
+	return name, k.symbols.modules[f.size].name, true
 }
 
 // holds reports whether an address behind the start of a function is in it.

@@ -52,7 +52,7 @@ func (l *loading) after(d time.Duration) (read bool) {
 // at returns "function module" of an address.
 func (l *loading) at(addr uint64) string {
 	fn, module, _ := l.Lookup(addr)
-	return strings.TrimSpace(fn.Name + " " + module)
+	return strings.TrimSpace(fn + " " + module)
 }
 
 // Functions end where their module does, and the kernel's own where its text does.

@@ -152,7 +152,7 @@ func (l *loader) loadDebug() (*functions, error) {
 // fill enters the functions that each calls its argument with, but for Go's of a file. It ends
 // with an errNoRoom where there is no room for all of them.
 func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bool) error) (*functions, error) {
-	var all entries
+	all := newLowest(l.maxBytes)
 	discard := all.begin(l.maxBytes)
 	defer discard()
 	room, full := l.tables.begin(l.src.Owner()), false
@@ -162,18 +162,18 @@ func (l *loader) fill(fs, of *functions, each func(add func(elffile.Function) bo
 			return true
 		}
 		full = full || !room.has(all.bytes()+entryBytes+len(fn.Name))
-		fs.table.truncated = fs.table.truncated || full || !all.addFunction(&fn, l.maxBytes)
-		return !fs.table.truncated && !l.abandoned()
+		return !full && all.add(&fn) && !l.abandoned()
 	})
+	fs.table.truncated = fs.table.truncated || full || all.truncated
 	if full {
 		err = errors.Join(err, errNoRoom)
 	}
-	fs.table.incomplete = err != nil
+	fs.table.incomplete = fs.table.incomplete || err != nil
 	if l.abandoned() {
 		return nil, errClosed
 	}
 	var whole bool
-	fs.table.compact, whole = compactUpTo(fs.table, &all, cmp.Or(l.maxKept, math.MaxInt))
+	fs.table.compact, whole = compactUpTo(fs.table, &all.entries, cmp.Or(l.maxKept, math.MaxInt))
 	fs.table.truncated = fs.table.truncated || !whole
 	return fs, err
 }
@@ -210,6 +210,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 	defer room.end()
 	packed, err := packedData(f, room)
 	if err != nil || packed == nil {
+		fs.table.incomplete = true // the dynamic symbols alone lack all functions that are not exported
 		return err
 	}
 	if err := l.begin(); err != nil {

@@ -32,7 +32,6 @@ const (
 type packed struct {
 	heads []packedHead
 	data  []byte
-	n     int
 }
 
 type packedHead struct {
@@ -52,7 +51,7 @@ type packedFunction struct {
 // packEntries copies entries, which are sorted; the memory is given back when the owner, which
 // holds the result, can't be reached any more.
 func packEntries[T any](owner *T, e *entries) packed {
-	p := packed{n: len(e.list)}
+	p := packed{}
 	var data, text, compressed []byte
 	if scratch := offheap.Map(e.packedBytes()); scratch != nil {
 		defer offheap.Unmap(scratch)

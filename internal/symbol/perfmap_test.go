@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
@@ -23,6 +23,7 @@ type growing struct {
 	mtime int64
 	now   time.Time
 	reads int64 // bytes
+	fails int   // which read fails, from 1
 }
 
 func (g *growing) write(text string) { g.data, g.mtime = append(g.data, text...), g.mtime+1 }
@@ -40,6 +41,9 @@ type growingContents struct {
 }
 
 func (c growingContents) ReadAt(b []byte, off int64) (int, error) {
+	if c.g.fails--; c.g.fails == 0 {
+		return 0, unix.EIO
+	}
 	n, err := c.ReaderAt.ReadAt(b, off)
 	c.g.reads += int64(n)
 	return n, err
@@ -136,27 +140,6 @@ func TestPerfMapEndlessLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "", "c"}, []string{nameAt(m, 0x100), nameAt(m, 0x200), nameAt(m, 0x300)})
 	require.False(t, m.complete)
-}
-
-// A file of 10 GiB of holes behind a line.
-func TestPerfMapSparse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "map")
-	require.NoError(t, os.WriteFile(path, []byte("100 10 a\n"), 0o644))
-	require.NoError(t, os.Truncate(path, 10<<30))
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	g := &growing{}
-	m := newPerfMap(maxMapBytes)
-	for i := range int64(5) {
-		m, err = m.update(MapFile{growingContents{g, f}, procfs.FileID{Size: 10<<30 + i}}, time.Now(), roomFor())
-		require.NoError(t, err)
-	}
-	require.Less(t, g.reads, int64(2*maxMapFileBytes))
-	require.Equal(t, "a", nameAt(m, 0x100))
-	require.LessOrEqual(t, m.read, int64(maxMapFileBytes))
-	require.False(t, m.complete)
-	require.Less(t, m.functions.bytes(), 1000)
 }
 
 // More functions than are kept.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -71,9 +72,13 @@ func (c *PerfMaps[K]) Lookup(to []Frame, key K, src MapSource, addr uint64, othe
 // batches of lookups.
 func (c *PerfMaps[K]) Refresh() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.batch++
 	c.reading.rest()
+	collects := c.collects(c.opts.MaxBytes)
+	c.mu.Unlock()
+	if collects {
+		runtime.GC()
+	}
 }
 
 // Hurry is for perf maps what it is for files.
@@ -189,6 +194,7 @@ func (c *PerfMaps[K]) look(e *mapped[K], src MapSource, before *perfMap, one *re
 	if before.complete && !after.complete {
 		c.stats.Truncated++
 	}
+	c.freed += outside(before.functions.bytes())
 	e.current = after
 	c.count(e, max(after.functions.bytes(), minTableBytes)-e.bytes)
 	c.shrink()

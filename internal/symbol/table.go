@@ -1,10 +1,6 @@
 package symbol
 
-import (
-	"sync"
-
-	"github.com/customlabels/otelcol-customlabels/internal/elffile"
-)
+import "sync"
 
 const (
 	// maxNesting is how far back a function is looked for that holds an address,
@@ -20,28 +16,11 @@ const (
 type Table struct {
 	compact
 	truncated  bool // the file has more functions than are kept
-	incomplete bool // the file could not be read to its end
+	incomplete bool // the file was stripped, or could not be read to its end
 
 	mu        sync.Mutex
 	memo      memo[int] // by index
 	demangler demangler
-}
-
-// NewTable reads the functions of a file from .symtab and the dynamic symbols,
-// and at most maxBytes of them, as they are before their names are compressed (Truncated).
-// When the file is damaged, it keeps what could be read, and the error says what is wrong.
-func NewTable(f *elffile.File, maxBytes int) (*Table, error) {
-	t := &Table{}
-	var all entries
-	discard := all.begin(maxBytes)
-	defer discard()
-	err := f.Functions(func(fn elffile.Function) bool {
-		t.truncated = !all.addFunction(&fn, maxBytes)
-		return !t.truncated
-	})
-	t.incomplete = err != nil
-	t.compact = compactEntries(t, &all)
-	return t, err
 }
 
 // Len returns the number of functions.
@@ -66,29 +45,23 @@ func (t *Table) forget() int {
 // Truncated reports whether the file has more functions than are kept.
 func (t *Table) Truncated() bool { return t.truncated }
 
-// Lookup returns the function that holds a virtual address of the file.
-func (t *Table) Lookup(vaddr uint64) (Function, bool) {
-	fn, _, ok := t.lookup(vaddr, namer{})
-	return fn, ok
-}
-
-// lookup is Lookup for a user, for whom there may be no time left to demangle the name. more is how
-// many bytes more the table takes.
-func (t *Table) lookup(vaddr uint64, of namer) (fn Function, more int, ok bool) {
+// lookup returns the name of the function that holds a virtual address of the file, for a user, for whom there may be
+// no time left to demangle it. more is how many bytes more the table takes.
+func (t *Table) lookup(vaddr uint64, of namer) (name string, more int, ok bool) {
 	i := t.find(vaddr)
 	if i < 0 {
-		return Function{}, 0, false
+		return "", 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	name, ok := t.memo.names[i]
+	name, ok = t.memo.names[i]
 	if ok {
-		return Function{name}, 0, true
+		return name, 0, true
 	}
 	if name, ok = of.name(&t.demangler, t.nameOf(i)); ok {
 		more = t.memo.keep(i, name)
 	}
-	return Function{name}, more, true
+	return name, more, true
 }
 
 func (t *Table) find(vaddr uint64) int {

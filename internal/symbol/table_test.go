@@ -30,7 +30,7 @@ func tableOf(functions ...function) *Table {
 	for _, f := range functions {
 		all.addFunction(&elffile.Function{Name: []byte(f.name), Value: f.start, Size: f.size}, 1<<20)
 	}
-	t.compact = compactEntries(t, &all)
+	t.compact = compactAll(t, &all)
 	return t
 }
 
@@ -52,9 +52,9 @@ func TestLookup(t *testing.T) {
 		0x2030: "label", 0x20ff: "label", 0x2100: "unsized",
 		0x3000: "last", 0x3100: "", 0xffffffffffffff00: "top", 0xffffffffffffffff: "",
 	} {
-		fn, ok := table.Lookup(vaddr)
+		name, ok := table.Lookup(vaddr)
 		require.Equal(t, want != "", ok, "%#x", vaddr)
-		require.Equal(t, want, fn.Name, "%#x", vaddr)
+		require.Equal(t, want, name, "%#x", vaddr)
 	}
 	_, ok := tableOf(function{0x1000, 0, "unsized"}).Lookup(0x1000 + maxUnsizedBytes)
 	require.False(t, ok)
@@ -79,17 +79,17 @@ int main(int n, char **v) { return puts(v[n - 1]); }`), 0o600))
 			}
 			f, e := open(t, path)
 			defer f.Close()
-			table, err := NewTable(e, 1<<20)
+			table, err := newTable(e, 1<<20)
 			require.True(t, err == nil || strip, err) // debug files have no dynamic symbols
 			sections, err := elf.NewFile(f)
 			require.NoError(t, err)
 			init, linkage := sections.Section(".init"), sections.Section(".plt")
 			require.NotNil(t, linkage)
-			fn, _ := table.Lookup(init.Addr + init.Size - 1)
-			require.Equal(t, "_init", fn.Name)
+			name, _ := table.Lookup(init.Addr + init.Size - 1)
+			require.Equal(t, "_init", name)
 			for at := linkage.Addr; at < linkage.Addr+linkage.Size; at++ {
-				fn, ok := table.Lookup(at)
-				require.False(t, ok, "%#x: %s", at, fn.Name)
+				name, ok := table.Lookup(at)
+				require.False(t, ok, "%#x: %s", at, name)
 			}
 		}
 		path = strings.TrimSuffix(path, ".debug")
@@ -102,7 +102,7 @@ func TestUnsizedRoom(t *testing.T) {
 		table := &Table{}
 		var all entries
 		require.True(t, all.addFunction(&elffile.Function{Name: []byte("f"), Value: 0x1000, Room: room}, 1<<20))
-		table.compact = compactEntries(table, &all)
+		table.compact = compactAll(table, &all)
 		_, ok := table.Lookup(0x1000 + end - 1)
 		require.True(t, ok, "%#x", room)
 		_, ok = table.Lookup(0x1000 + end)
@@ -138,8 +138,8 @@ func TestAliases(t *testing.T) {
 		for range 2 {
 			table := tableOf(aliases...)
 			require.Equal(t, 1, table.Len())
-			fn, _ := table.Lookup(1)
-			require.Equal(t, want, fn.Name)
+			name, _ := table.Lookup(1)
+			require.Equal(t, want, name)
 			aliases[0], aliases[1] = aliases[1], aliases[0]
 		}
 	}
@@ -171,9 +171,9 @@ func TestNames(t *testing.T) {
 		"_R":                                                                        "_R",
 		"\xff\xfe":                                                                  "\uFFFD",
 	} {
-		fn, ok := tableOf(function{1, 1, name}).Lookup(1)
+		got, ok := tableOf(function{1, 1, name}).Lookup(1)
 		require.True(t, ok)
-		require.Equal(t, want, fn.Name)
+		require.Equal(t, want, got)
 	}
 }
 
@@ -184,18 +184,18 @@ func TestNameBomb(t *testing.T) {
 		c := string("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i])
 		name += "St4pairIS" + c + "_S" + c + "_E"
 	}
-	fn, _ := tableOf(function{1, 1, name}).Lookup(1)
-	require.LessOrEqual(t, len(fn.Name), 2<<maxDemangledBits)
+	got, _ := tableOf(function{1, 1, name}).Lookup(1)
+	require.LessOrEqual(t, len(got), 2<<maxDemangledBits)
 }
 
 func TestTruncated(t *testing.T) {
 	path := build(t)
 	f, e := open(t, path)
 	defer f.Close()
-	whole, err := NewTable(e, 1<<20)
+	whole, err := newTable(e, 1<<20)
 	require.NoError(t, err)
 	require.False(t, whole.Truncated())
-	cut, err := NewTable(e, 200)
+	cut, err := newTable(e, 200)
 	require.NoError(t, err)
 	require.True(t, cut.Truncated())
 	require.LessOrEqual(t, cut.Bytes(), 200)
@@ -236,7 +236,7 @@ func open(t testing.TB, path string) (*os.File, *elffile.File) {
 func TestFile(t *testing.T) {
 	f, e := open(t, build(t))
 	defer f.Close()
-	table, err := NewTable(e, 1<<20)
+	table, err := newTable(e, 1<<20)
 	require.NoError(t, err)
 	reference, err := elf.NewFile(f)
 	require.NoError(t, err)
@@ -248,9 +248,9 @@ func TestFile(t *testing.T) {
 			continue
 		}
 		for _, at := range []uint64{0, 1, s.Size - 1} {
-			fn, ok := table.Lookup(s.Value + at)
+			name, ok := table.Lookup(s.Value + at)
 			require.True(t, ok)
-			require.Equal(t, Function{s.Name}, fn)
+			require.Equal(t, s.Name, name)
 		}
 		seen[s.Name] = true
 	}
@@ -258,7 +258,7 @@ func TestFile(t *testing.T) {
 
 	f, e = open(t, build(t, "-s"))
 	defer f.Close()
-	table, err = NewTable(e, 1<<20)
+	table, err = newTable(e, 1<<20)
 	require.NoError(t, err)
 	require.NotZero(t, table.Len())
 	dynamic, err := elf.NewFile(f)
@@ -267,9 +267,9 @@ func TestFile(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range symbols {
 		if s.Name == "visible" {
-			fn, ok := table.Lookup(s.Value)
+			name, ok := table.Lookup(s.Value)
 			require.True(t, ok)
-			require.Equal(t, "visible", fn.Name)
+			require.Equal(t, "visible", name)
 			before, ok := table.Lookup(s.Value - 1)
 			require.False(t, ok, "hidden has no symbol: %v", before)
 		}

@@ -48,7 +48,7 @@ func TestKernelModuleReplaced(t *testing.T) {
 	k.now = func() time.Time { return now }
 	fn, module, ok := k.Lookup(addr)
 	require.True(t, ok)
-	require.Equal(t, [2]string{"early", "first"}, [2]string{fn.Name, module})
+	require.Equal(t, [2]string{"early", "first"}, [2]string{fn, module})
 	write(kallsyms + "ffffffffd0000000 t late\t[second]\n")
 	_, _, ok = k.Lookup(1)
 	require.False(t, ok, "so that symbols are read again")
@@ -56,5 +56,5 @@ func TestKernelModuleReplaced(t *testing.T) {
 	require.NoError(t, k.Refresh())
 	fn, module, ok = k.Lookup(addr)
 	require.True(t, ok)
-	require.Equal(t, [2]string{"late", "second"}, [2]string{fn.Name, module})
+	require.Equal(t, [2]string{"late", "second"}, [2]string{fn, module})
 }
