@@ -243,7 +243,8 @@ func (s *symbolizer) kernelFunction(addr uint64) (function, module string, known
 	if s == nil || s.kernel == nil {
 		return "", "", false
 	}
-	return s.kernel.Lookup(addr)
+	function, module, known = s.kernel.Lookup(addr)
+	return function, module, known
 }
 
 // refresh makes up for kernel modules and BPF programs that were loaded meanwhile, and for code
