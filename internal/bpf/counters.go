@@ -4,8 +4,10 @@ package bpf
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // Counters since the program was loaded, summed over all CPUs. After Stop:
@@ -85,9 +87,19 @@ func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 
 // cpuCounters returns the counters of an object by CPU.
 func (s *Sampler) cpuCounters(counts *ebpf.Map) ([]profilerCounters, error) {
-	perCPU := make([]profilerCounters, s.cpus.Possible)
-	if err := counts.Lookup(uint32(0), perCPU); err != nil {
+	possible, err := ebpf.PossibleCPU() // for as many the kernel writes
+	if err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	perCPU := make([]profilerCounters, possible)
+	attr := &struct { // of BPF_MAP_LOOKUP_ELEM, union bpf_attr in include/uapi/linux/bpf.h
+		fd, _      uint32
+		key, value unsafe.Pointer
+		flags      uint64
+	}{fd: uint32(counts.FD()), key: unsafe.Pointer(new(uint32)), value: unsafe.Pointer(&perCPU[0])}
+	// It does not block: see package wakeup. The library's call is one of which the runtime is told.
+	if _, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr)); errno != 0 {
+		return nil, fmt.Errorf("read counters: %w", errno)
 	}
 	return perCPU, nil
 }

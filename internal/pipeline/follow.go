@@ -36,7 +36,7 @@ type follower struct {
 }
 
 func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *stream, alarm *wakeup.Alarm) (*follower, error) {
-	seconds, err := wakeup.New(repairInterval, -1)
+	seconds, err := wakeup.NewSlowing(repairInterval, 2*repairInterval, -1)
 	if err != nil {
 		return nil, fmt.Errorf("follow processes: %w", err)
 	}
@@ -81,10 +81,16 @@ func (f *follower) followProcesses() {
 			f.degraded(ConcernProcessEvents, "process events have ended: new processes will be seen late", err)
 			return
 		}
-		f.some.Store(true)
-		if f.handle(events[:n]) {
-			f.hurry()
-		}
+		f.take(events[:n])
+	}
+}
+
+// take has repairs come in the shorter interval: where there are events, some may be lost.
+func (f *follower) take(events []record.Event) {
+	f.some.Store(true)
+	f.seconds.Hurry(2 * repairInterval)
+	if f.handle(events) {
+		f.hurry()
 	}
 }
 
@@ -101,7 +107,7 @@ func (f *follower) degraded(of Concern, what string, err error) {
 }
 
 // repairInterval is how often CPUs that came or went are looked for, and events of
-// processes that found no room.
+// processes that found no room; half as often where no process begins or ends.
 const repairInterval = time.Second
 
 // repair follows what no event tells of.

@@ -35,6 +35,28 @@ func TestAlarmOutlivesSampling(t *testing.T) {
 	require.Error(t, f.alarm.Wait())
 }
 
+// Repairs come seldom while nothing happens, and soon where something does.
+func TestRepairsHurry(t *testing.T) {
+	seconds, err := wakeup.NewSlowing(time.Millisecond, time.Hour, -1)
+	require.NoError(t, err)
+	var told []record.Event
+	hurries := 0
+	f := &follower{
+		seconds: seconds, alarm: wakeuptest.Alarm(t), hurry: func() { hurries++ },
+		handle: func(events []record.Event) bool { told = append(told, events...); return len(told) > 1 },
+	}
+	t.Cleanup(f.close)
+	wait := func() bool { ticked, err := seconds.Wait(nil); return ticked && err == nil }
+	require.True(t, wait(), "the first one")
+	for n := range 2 {
+		f.take([]record.Event{{PID: n}})
+		require.True(t, wait())
+		require.True(t, f.some.Swap(false))
+		require.Equal(t, n, hurries, "only where the table says so")
+	}
+	require.Equal(t, []record.Event{{PID: 0}, {PID: 1}}, told)
+}
+
 // TestEventLoss has the events of processes find no room while many begin: when the reader
 // goes on, all of them get known with the labels that they have. None is sampled.
 func TestEventLoss(t *testing.T) {
