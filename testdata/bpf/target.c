@@ -297,7 +297,7 @@ static int in_handler; /* descend ends in one */
 /* A stack of depth frames of this function. */
 __attribute__((noinline)) static unsigned long descend(int depth)
 {
-	volatile unsigned long x = 0, zero = 0; /* each frame has a word that is 0 */
+	volatile unsigned long x = 0, zero = 0;	   /* each frame has a word that is 0 */
 	void **frame = __builtin_frame_address(0); /* {caller's frame, return address} */
 
 	/* On aarch64 the builtin removes the code, if there is one. */
