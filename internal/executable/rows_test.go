@@ -9,9 +9,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,9 +119,10 @@ func (f *rowsFake) startOnly(path string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	code := regexp.MustCompile(`r-xp .*libc\.so`)
 	require.Eventually(f.t, func() bool {
 		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid))
-		return err == nil && strings.Contains(string(maps), "libc.so")
+		return err == nil && code.Match(maps)
 	}, time.Minute, time.Millisecond)
 	return cmd
 }
