@@ -123,19 +123,25 @@ func TestHangup(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// TestHangupOfCheck: the command that check runs does not outlive it.
-func TestHangupOfCheck(t *testing.T) {
+// startedCheck starts check with a command that waits, of which it returns the PID.
+func startedCheck(t *testing.T) (cmd *exec.Cmd, said io.Reader, pid int) {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	heedHangup(t)
-	cmd := exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
+	cmd = exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
 	cmd.Args[0] = asCommand
-	said, err := cmd.StderrPipe()
+	said, err = cmd.StderrPipe()
 	require.NoError(t, err)
 	started(t, cmd)
-	var pid int
 	_, err = fmt.Fscan(said, &pid)
 	require.NoError(t, err)
+	return cmd, said, pid
+}
+
+// TestHangupOfCheck: the command that check runs does not outlive it.
+func TestHangupOfCheck(t *testing.T) {
+	heedHangup(t)
+	cmd, said, pid := startedCheck(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -150,22 +156,13 @@ func TestHangupOfCheck(t *testing.T) {
 // TestBrokenPipeOfCommand: the command that check runs heeds SIGPIPE, as it does elsewhere; the command that
 // writes into a pipe that was left does not.
 func TestBrokenPipeOfCommand(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, "check", "--seconds", "60", "--", "sh", "-c", "echo $$; exec sleep 20")
-	cmd.Args[0] = asCommand
-	said, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	started(t, cmd)
-	var pid int
-	_, err = fmt.Fscan(said, &pid)
-	require.NoError(t, err)
+	cmd, said, pid := startedCheck(t)
 	require.False(t, ignores(t, pid, syscall.SIGPIPE))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	_, _ = io.Copy(io.Discard, said)
 	require.Error(t, cmd.Wait())
 
-	cmd = exec.Command(self, "help")
+	cmd = exec.Command(cmd.Path, "help")
 	cmd.Args[0] = asCommand
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 
 // Requests yields what was added to Builders of the same options, at least one, since their last Reset, and leaves it
 // there: in pieces of at most maxBytes each, as they are sent, with what is in each. The profiles cover
-// [startUnixNano, endUnixNano), widened where timestamps lie outside. Without samples of wanted processes there are none. Mostly that is one. Else the users with little come
-// first and together, and each user with more than one request has requests of its own: what
+// [startUnixNano, endUnixNano), widened where timestamps lie outside. Without samples of wanted processes there are
+// none. Mostly there is one piece. Else the users with little come first and together, and each user with more than one request has requests of its own: what
 // a user's processes are called or publish does not move the others' samples. A process
 // comes in several pieces if it must, and so does an entry that has many samples. A single entry
 // that leaves its samples too little room is left out; they are counted in a piece without profiles.

@@ -38,6 +38,7 @@ type group struct {
 	watched   map[int]bool
 	results   chan result
 	unwatched []int
+	crowded   bool // there are more processes than are looked at
 }
 
 // result is what became of watching a process.
@@ -128,13 +129,15 @@ func (g *group) end(left time.Duration) (*judgement, error) {
 		return nil, first
 	}
 	slices.Sort(g.unwatched)
-	return judge(reports, g.unwatched), nil
+	return judge(reports, g.unwatched, g.crowded), nil
 }
 
 // publishers are processes that publish and are not watched. A Go program may have labels at any
 // time, or never.
 func (g *group) publishers(ctx context.Context, goToo bool) (found []int) {
-	for _, pid := range append([]int{g.root}, others(g.root)...) {
+	besides, crowded := others(g.root)
+	g.crowded = crowded
+	for _, pid := range append([]int{g.root}, besides...) {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -152,22 +155,26 @@ func publishes(info *process.Info, goToo bool) bool {
 	return slices.ContainsFunc(writercheck.FormatsOf(info), func(f writercheck.Format) bool { return goToo || f != writercheck.Go })
 }
 
-// others returns some processes of a process group but its leader.
-func others(leader int) (found []int) {
+// others returns the processes of a process group but its leader, or some of them if it is crowded.
+func others(leader int) (found []int, crowded bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(maxListed)
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == leader || len(found) == maxOthers {
+		if err != nil || pid == leader {
 			continue
 		}
-		if group, err := syscall.Getpgid(pid); err == nil && group == leader {
-			found = append(found, pid)
+		if group, err := syscall.Getpgid(pid); err != nil || group != leader {
+			continue
 		}
+		if len(found) == maxOthers {
+			return found, true
+		}
+		found = append(found, pid)
 	}
-	return found
+	return found, false
 }

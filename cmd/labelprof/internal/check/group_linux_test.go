@@ -81,7 +81,7 @@ func TestJudge(t *testing.T) {
 		for _, pid := range tc.pids {
 			reports = append(reports, all[pid-1])
 		}
-		j := judge(reports, tc.unwatched)
+		j := judge(reports, tc.unwatched, false)
 		require.Equal(t, tc.decides, j.PID, "%v", tc.pids)
 		require.Equal(t, tc.verdict, j.Verdict(), "%v", tc.pids)
 		require.Len(t, j.others, len(tc.pids)-1)
@@ -93,6 +93,26 @@ func TestJudge(t *testing.T) {
 			require.NoError(t, writeJSON(&b, j))
 			require.Contains(t, b.String(), `"not_watched": [`)
 		}
+	}
+	crowd := judge([]*writercheck.Report{holds}, nil, true)
+	require.Equal(t, writercheck.NotSeen, crowd.Verdict())
+	require.Contains(t, text(crowd), "not judged: the command has more than the 32 further processes that are looked at")
+}
+
+// TestOthers: of a process group so many are looked at, and it is said if there are more.
+func TestOthers(t *testing.T) {
+	for _, n := range []int{maxOthers, maxOthers + 1} {
+		cmd := exec.Command("sh", "-c", fmt.Sprintf("for i in $(seq %d); do sleep 60 & done; echo; wait", n))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		ready, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+		_, err = ready.Read(make([]byte, 1))
+		require.NoError(t, err)
+		found, crowded := others(cmd.Process.Pid)
+		require.Len(t, found, maxOthers)
+		require.Equal(t, n > maxOthers, crowded)
 	}
 }
 

@@ -18,15 +18,16 @@ type judgement struct {
 	*writercheck.Report                       // of the process that decides
 	others              []*writercheck.Report // of the other processes of a command that were watched
 	unwatched           []int                 // PIDs of those that publish and were not
+	crowded             bool                  // there are more than were looked at
 }
 
 // judge has the worst of a command's processes decide: one that breaks a rule, else one whose labels keep all, else
 // one whose labels were not seen. What publishes no labels does not speak for those that do.
-func judge(reports []*writercheck.Report, unwatched []int) *judgement {
+func judge(reports []*writercheck.Report, unwatched []int, crowded bool) *judgement {
 	slices.SortFunc(reports, func(a, b *writercheck.Report) int {
 		return cmp.Or(weight(b)-weight(a), a.PID-b.PID)
 	})
-	return &judgement{reports[0], reports[1:], unwatched}
+	return &judgement{reports[0], reports[1:], unwatched, crowded}
 }
 
 func weight(r *writercheck.Report) int {
@@ -44,9 +45,9 @@ func weight(r *writercheck.Report) int {
 	return 0
 }
 
-// Verdict is that of the whole: nothing holds while a process that publishes was not watched.
+// Verdict is that of the whole: nothing holds while a process that publishes, or may, was not watched.
 func (j *judgement) Verdict() writercheck.Verdict {
-	if v := j.Report.Verdict(); v != writercheck.Holds || len(j.unwatched) == 0 {
+	if v := j.Report.Verdict(); v != writercheck.Holds || len(j.unwatched) == 0 && !j.crowded {
 		return v
 	}
 	return writercheck.NotSeen
@@ -56,6 +57,9 @@ func (j *judgement) Verdict() writercheck.Verdict {
 func (j *judgement) Why() string {
 	if j.Report.Verdict() == writercheck.NotSeen {
 		return j.Report.Why()
+	}
+	if len(j.unwatched) == 0 {
+		return fmt.Sprintf("the command has more than the %d further processes that are looked at: run it with fewer", maxOthers)
 	}
 	return "other processes of the command publish and were not watched: judge each by itself, or look longer (--seconds)"
 }
