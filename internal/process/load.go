@@ -278,7 +278,8 @@ func (t *Table) publishFailed(pid int, err error) {
 		return
 	}
 	if t.counts.publishErrors.Add(1) == 1 {
-		t.log.Warn("Label sources or mappings cannot be published; further failures are only counted.",
+		t.log.Warn("What is known of a process finds no room in BPF maps, and its samples have no labels or short stacks: "+
+			"raise max_bpf_map_bytes if they are full. Further failures are only counted.",
 			zap.Int("pid", pid), zap.Error(err))
 	}
 }
