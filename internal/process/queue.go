@@ -222,7 +222,7 @@ func (j *jobs) cancel(p *Process) {
 	switch p.state {
 	case jobQueued:
 		heap.Remove(j.of(p), p.index)
-		p.state = jobIdle
+		p.state, p.turn = jobIdle, nil
 	case jobWaiting:
 		p.state = jobIdle // hanging.release takes it out of userLooks.waiting
 	}

@@ -5,6 +5,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -400,6 +401,31 @@ func TestTurnsOfAnotherUser(t *testing.T) {
 	f.Lookup(other.id, 5, 2000, nil)
 	require.Nil(t, other.turn)
 	require.Less(t, f.await(other), time.Second)
+}
+
+// Processes that end while they wait for their user's turn are in no queue: their last samples may be another
+// user's, and take no other process out of it.
+func TestTurnsOfEnded(t *testing.T) {
+	f := newTurnsTest(t, func(*Process) time.Duration { return time.Millisecond })
+	by := f.start(1, "1000", nil)
+	f.await(by)
+	f.owe(1000)
+	ended, waits := f.start(2, "2000", by), f.start(3, "1000", by)
+	turns := func() queue {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return slices.Clone(f.jobs.turns[1000].queue)
+	}
+	f.mu.Lock()
+	f.advance(int64(time.Minute))
+	f.jobs.yield(f.now())
+	f.mu.Unlock()
+	require.Contains(t, turns(), ended)
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: ended.id, PID: 2, TimeNs: uint64(f.now())})
+	require.Equal(t, queue{waits}, turns())
+	f.Lookup(ended.id, 2, 2000, nil)
+	require.EqualValues(t, 2000, ended.user())
+	require.Equal(t, queue{waits}, turns())
 }
 
 // A user whose group cannot be read pays all the same, and nobody pays for who is not known.
