@@ -3,6 +3,7 @@ package labels
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"strconv"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -17,9 +18,9 @@ type IDKey struct {
 }
 
 // Promotion says which custom labels hold the ids of the trace and the span that
-// a thread works for. Of several keys the first that a set has counts. A set with
-// both ids has them as its Link instead of as labels; one with only one of them
-// keeps it as a label. A value that is no id is left out: a writer that changes it in
+// a thread works for. Of several keys the first that a source has counts. A source with
+// both ids has them as the set's Link instead of as labels; one with only one of them
+// keeps it as a label, since the other one of another source may be of another trace. A value that is no id is left out: a writer that changes it in
 // place may have been at it.
 type Promotion struct {
 	TraceID, SpanID []IDKey
@@ -30,8 +31,8 @@ func (d *decoder) promote(p *Promotion) {
 	if len(p.TraceID) == 0 || len(p.SpanID) == 0 {
 		return
 	}
-	trace, span := d.find(p.TraceID), d.find(p.SpanID)
-	if trace.at < 0 || span.at < 0 || trace.at == span.at {
+	trace, span, ok := d.pair(p)
+	if !ok {
 		return
 	}
 	var link Link
@@ -65,20 +66,34 @@ func (d *decoder) leaveOut(at func(i int) bool) {
 
 // found is where a label with an id is.
 type found struct {
-	at      int // among the entries; -1: nowhere
+	at      int // among the entries
 	decimal bool
 }
 
-func (d *decoder) find(keys []IDKey) found {
-	for _, k := range keys {
-		for i := range d.entries {
-			e := &d.entries[i]
-			if string(e.key) == k.Key && !e.cutKey && e.source != record.ABIThreadContext {
-				return found{i, k.Decimal}
+// pair finds both ids of one source.
+func (d *decoder) pair(p *Promotion) (trace, span found, ok bool) {
+	for trace := range d.find(p.TraceID) {
+		for span := range d.find(p.SpanID) {
+			if trace.at != span.at && d.entries[trace.at].block == d.entries[span.at].block {
+				return trace, span, true
 			}
 		}
 	}
-	return found{at: -1}
+	return found{}, found{}, false
+}
+
+// find yields the labels with one of the keys, those of the first key first.
+func (d *decoder) find(keys []IDKey) iter.Seq[found] {
+	return func(yield func(found) bool) {
+		for _, k := range keys {
+			for i := range d.entries {
+				e := &d.entries[i]
+				if string(e.key) == k.Key && !e.cutKey && e.source != record.ABIThreadContext && !yield(found{i, k.Decimal}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // parse reports whether the value is an id, that is, complete and not zero.

@@ -61,6 +61,34 @@ func TestPromote(t *testing.T) {
 	}
 }
 
+// Ids of two sources may be of two traces.
+func TestPromoteOfTwoSources(t *testing.T) {
+	promotion := Promotion{
+		TraceID: []IDKey{{Key: "trace", Decimal: true}, {Key: "root", Decimal: true}},
+		SpanID:  []IDKey{{Key: "span", Decimal: true}, {Key: "span id", Decimal: true}},
+	}
+	link := func(trace, span byte) Link { return Link{TraceID: [16]byte{15: trace}, SpanID: [8]byte{7: span}} }
+	ofGo := func(labels ...raw) []byte { return custom(record.ABIGo, record.OutcomePresent, labels...) }
+	for name, c := range map[string]struct {
+		section []byte
+		link    Link
+		left    int
+		counts  Counts
+	}{
+		"half a pair":      {join(v1(kv("trace", "1")), ofGo(kv("span", "2"))), Link{}, 2, Counts{}},
+		"a whole one, too": {join(v1(kv("trace", "1")), ofGo(kv("root", "3"), kv("span id", "4"))), link(3, 4), 1, Counts{}},
+		"two whole ones":   {join(v1(kv("trace", "1"), kv("span id", "2")), ofGo(kv("root", "3"), kv("span", "4"))), link(1, 2), 2, Counts{}},
+		"one key in both":  {join(v1(kv("trace", "1")), ofGo(kv("trace", "3"), kv("span", "4"))), Link{}, 2, Counts{AnomalyConflict: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promoted(t, &promotion, nil, c.section)
+			require.Equal(t, c.link, d.Link)
+			require.Equal(t, c.left, d.Set.Len())
+			require.Equal(t, c.counts, d.Counts)
+		})
+	}
+}
+
 // A cut value may look like another id.
 func TestPromoteCutValue(t *testing.T) {
 	promotion := Promotion{TraceID: []IDKey{{Key: "t", Decimal: true}}, SpanID: []IDKey{{Key: "s", Decimal: true}}}
