@@ -65,11 +65,11 @@ var notRun = map[string]string{
 
 	`bin/labelprof push --server https://pyroscope.example.com --tenant team-a profiles.otlp`: needBackend,
 
-	`docker build -f deploy/fleet/Dockerfile -t registry.example.com/otelcol-gateway:0.1.0 .`:                                       needDocker,
+	`docker build -f deploy/fleet/Dockerfile -t registry.example.com/otelcol-gateway:0.1.0 .`:              needDocker,
 	`kubectl -n custom-labels-gateways create secret tls otelcol-gateway-tls --cert=tls.crt --key=tls.key`: needKube,
-	`kubectl -n custom-labels create configmap otelcol-gateway-ca --from-file=ca.crt`: needKube,
-	`kubectl apply -k deploy/fleet/direct`:                               needFleet,
-	`kubectl -n custom-labels-gateways rollout status deployment/otelcol-gateway`: needFleet,
+	`kubectl -n custom-labels create configmap otelcol-gateway-ca --from-file=ca.crt`:                      needKube,
+	`kubectl apply -k deploy/fleet/direct`:                                                                 needFleet,
+	`kubectl -n custom-labels-gateways rollout status deployment/otelcol-gateway`:                          needFleet,
 	`prometheus --config.file=deploy/prometheus/prometheus.yml --web.enable-otlp-receiver ` +
 		`--enable-feature=created-timestamp-zero-ingestion`: needHosts,
 
