@@ -258,8 +258,8 @@ func TestMappingsForgotten(t *testing.T) {
 	}
 }
 
-// A process's list is cut where the sampling programs take no more, and has nothing when the
-// process is filtered.
+// A process's list is cut where the sampling programs take no more. A filtered process has none,
+// rather than an empty one, and what it maps again when it is wanted.
 func TestMappingsCutAndFiltered(t *testing.T) {
 	f := newRowsFake(t, 1<<20)
 	p := f.Lookup(image1, 42, nobody, nil)
@@ -273,6 +273,10 @@ func TestMappingsCutAndFiltered(t *testing.T) {
 	require.EqualValues(t, 1, f.Stats().MappingsCut)
 	info.Verdict = VerdictFiltered
 	f.publishMappings(p, info)
-	require.Contains(t, f.rec.mappings, image1)
-	require.Empty(t, f.rec.mappings[image1])
+	require.NotContains(t, f.rec.mappings, image1)
+	f.publishMappings(p, info)
+	require.NotContains(t, f.rec.mappings, image1)
+	info.Verdict = VerdictWanted
+	f.publishMappings(p, info)
+	require.Len(t, f.rec.mappings[image1], record.MaxUnwindMappings)
 }

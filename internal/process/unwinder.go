@@ -44,8 +44,9 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	if t.opts.Unwinder == nil || info == nil || info.KernelThread {
 		return
 	}
-	if p.worker().read.extent == extentReduced {
-		// No list, rather than an empty one: that would say that all code has frame pointers.
+	if p.worker().read.extent == extentReduced || info.Verdict == VerdictFiltered {
+		// No list, rather than an empty one: that would say that all code has frame pointers, of a filtered
+		// process when it is wanted again, and of its children.
 		if p.worker().mapped {
 			p.worker().mappings, p.worker().mapped = nil, false
 			p.worker().runtime = nil
@@ -54,13 +55,6 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 			}
 		}
 		return
-	}
-	if info.Verdict == VerdictFiltered {
-		// Nobody walks its stacks.
-		if !p.worker().mapped {
-			return
-		}
-		info = &Info{}
 	}
 	owner := p.worker().owner
 	waiter := executable.Waiter{Handle: p.handle, UID: owner.UID, Container: owner.Container, PID: p.pid}

@@ -40,6 +40,11 @@ func (m *machine) compile(signal bool) (record.UnwindRule, Reason) {
 	default:
 		return record.UnwindRule{}, ReasonReturnAddress
 	}
+	switch s.sp.how {
+	case unspecified, same, undefined, isCFA:
+	default:
+		return record.UnwindRule{}, ReasonStackPointer
+	}
 	switch s.fp.how {
 	case unspecified, same:
 	case atOffset:

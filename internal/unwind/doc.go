@@ -6,7 +6,8 @@
 //
 // What is compiled are three columns: the canonical frame address (CFA), the
 // return address and the frame register. The others are only known in the
-// interrupted frame.
+// interrupted frame. The caller's stack pointer is the CFA: code of which something else is
+// said, as glibc's setcontext, has no rows.
 //
 // Files are hostile. What is kept is bounded by Limits; a description that is cut
 // short or absurd costs the function that it describes its rows and no more.

@@ -54,4 +54,6 @@ func TestGoRule(t *testing.T) {
 	} {
 		require.Equal(t, c.want, goRule(c.machine, c.delta))
 	}
+	require.Equal(t, record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}, crosscallRule(0))
+	require.Equal(t, record.UnwindRule{CFA: record.CFASP, CFAOffset: 192, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}, crosscallRule(192))
 }

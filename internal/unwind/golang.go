@@ -69,6 +69,8 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 	switch {
 	case b.isInjected(r, f):
 		return b.goRows(r, f, b.interrupted)
+	case b.isCrosscall(r, f):
+		return b.goRows(r, f, b.crosscall)
 	case f.Flags&gopclntab.TopFrame != 0:
 		// Go's traceback ends at a signal, too; the kernel's frame behind it tells what was interrupted.
 		if name, err := r.Name(f); err == nil && strings.HasPrefix(name, "runtime.sigtramp") {
@@ -117,6 +119,16 @@ func (b *builder) isInjected(r *gopclntab.Reader, f *gopclntab.Func) bool {
 		return err == nil
 	}
 	return false
+}
+
+// isCrosscall reports whether a function is the one by which C calls Go, where that saves
+// registers in its own way: on aarch64.
+func (b *builder) isCrosscall(r *gopclntab.Reader, f *gopclntab.Func) bool {
+	if b.machine.machine != elf.EM_AARCH64 || f.Flags&gopclntab.Assembly == 0 {
+		return false
+	}
+	name, err := r.Name(f)
+	return err == nil && name == "crosscall2"
 }
 
 // goRows adds a row for each change of the stack pointer in a function. rule has its number.
@@ -178,6 +190,9 @@ func (b *builder) interrupted(delta int32) uint16 {
 	return b.ruleNumber(interruptedRule(b.machine.machine, delta))
 }
 
+// crosscall returns the number of crosscallRule of a delta.
+func (b *builder) crosscall(delta int32) uint16 { return b.ruleNumber(crosscallRule(delta)) }
+
 // goRule is the rule where the stack pointer is delta bytes below where it was at
 // the entry of a function. Where there is a frame, the caller's frame register is
 // saved in it.
@@ -195,6 +210,17 @@ func goRule(m elf.Machine, delta int32) record.UnwindRule {
 		return record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}
 	}
 	return record.UnwindRule{CFA: record.CFASP, CFAOffset: delta + 8, RAOffset: -8, FP: record.FPOffset, FPOffset: -16}
+}
+
+// crosscallRule is the rule in crosscall2 on aarch64, which has its caller's registers at the top
+// of its frame, as C does (runtime/cgo/asm_arm64.s). It saves them some instructions after it has
+// made the frame: in between, what is read is not the caller's.
+func crosscallRule(delta int32) record.UnwindRule {
+	rule := goRule(elf.EM_AARCH64, delta)
+	if delta != 0 {
+		rule.RAOffset, rule.FPOffset = -8, -16
+	}
+	return rule
 }
 
 // interruptedRule is the rule in a function that a signal handler of Go's runtime has called. On

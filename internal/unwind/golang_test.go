@@ -116,6 +116,53 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 	}
 }
 
+// Where C calls Go, aarch64 has the caller's registers at the top of the frame, as in
+// runtime/cgo/asm_arm64.s. Other functions have them at the bottom, and below it.
+func TestGoCrosscall(t *testing.T) {
+	const frame = `
+	SUB $192, RSP
+	STP (R29, R30), 176(RSP)
+	BL ·called(SB)
+	LDP 176(RSP), (R29, R30)
+	ADD $192, RSP
+	RET
+`
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module crosscall\n\ngo 1.26\n",
+		"main.go": "package main\n\nfunc enter()\n\nfunc main() { enter() }\n",
+		"main_arm64.s": `#include "textflag.h"
+TEXT ·enter(SB),NOSPLIT,$0-0
+	BL crosscall2(SB)
+	BL ·other(SB)
+	RET
+TEXT ·called(SB),NOSPLIT,$0-0
+	RET
+TEXT crosscall2(SB),NOSPLIT|NOFRAME,$0` + frame + "TEXT ·other(SB),NOSPLIT|NOFRAME,$0" + frame,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	path := filepath.Join(dir, "program")
+	cmd := exec.Command("go", "build", "-o", path)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	rows := table(t, path)
+	leaf := record.UnwindRule{CFA: record.CFASP, RA: record.RARegister}
+	for name, in := range map[string]record.UnwindRule{
+		"crosscall2": saved(record.UnwindRule{CFA: record.CFASP, CFAOffset: 192, RAOffset: -8}, -16),
+		"main.other": saved(record.UnwindRule{CFA: record.CFASP, CFAOffset: 192, RAOffset: -192}, -200),
+	} {
+		at := symbol(t, path, name)
+		for i, want := range []record.UnwindRule{leaf, in, in, in, in, leaf} {
+			got, ok := rows.Lookup(at + 4*uint64(i))
+			require.True(t, ok)
+			require.Equal(t, want, got, "instruction %d of %s", i, name)
+		}
+	}
+}
+
 // switching tells the addresses of functions that set the stack pointer, or that
 // nothing has called.
 func switching(t *testing.T, path string) func(vaddr uint64) bool {

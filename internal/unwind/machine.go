@@ -172,8 +172,7 @@ func (m *machine) define(op uint8, c *cursor) bool {
 	case cfaExpression:
 		*m.column(c.uleb()) = m.addressExpression(c.bytes(c.uleb()))
 	case cfaValOffset, cfaValOffsetSF:
-		*m.column(c.uleb()) = saved{how: otherwise}
-		c.uleb()
+		*m.column(c.uleb()) = valueFrom(c.uleb())
 	case cfaValExpression:
 		*m.column(c.uleb()) = saved{how: otherwise}
 		c.bytes(c.uleb())

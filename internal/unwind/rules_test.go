@@ -94,6 +94,16 @@ func TestInstructions(t *testing.T) {
 			instructions: []byte{0x0f, 12, 0x77, 8, 0x80, 0, 0x08, 31, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22},
 			want:         []record.UnwindRule{none},
 		},
+		"stack pointer saved":      {instructions: []byte{0x87, 2, advance, 0xc7}, want: []record.UnwindRule{none, pushed(8)}},
+		"stack pointer too far":    {instructions: []byte{0x87, 0x80, 0x80, 0x80, 0x80, 0x02}, want: []record.UnwindRule{none}},
+		"stack pointer elsewhere":  {instructions: []byte{0x09, 7, 10}, want: []record.UnwindRule{none}},
+		"stack pointer at rsp":     {instructions: []byte{0x10, 7, 2, 0x77, 0}, want: []record.UnwindRule{none}},
+		"stack pointer at rbp":     {instructions: []byte{0x10, 7, 2, 0x76, 0}, want: []record.UnwindRule{none}},
+		"stack pointer computed":   {instructions: []byte{0x16, 7, 2, 0x77, 0}, want: []record.UnwindRule{none}},
+		"stack pointer above":      {instructions: []byte{0x14, 7, 1}, want: []record.UnwindRule{none}},
+		"stack pointer of the CFA": {instructions: []byte{0x14, 7, 0, advance, 0x15, 7, 0}, want: []record.UnwindRule{pushed(8), pushed(8)}},
+		"stack pointer undefined":  {instructions: []byte{0x07, 7}, want: []record.UnwindRule{pushed(8)}},
+		"stack pointer the same":   {instructions: []byte{0x08, 7}, want: []record.UnwindRule{pushed(8)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newImage(64)
@@ -133,6 +143,8 @@ func TestInstructionsAArch64(t *testing.T) {
 		"restored":        {[]byte{0x9e, 3, 0xde}, leaf},
 		"outermost":       {[]byte{0x07, 30}, record.UnwindRule{CFA: record.CFAEnd}},
 		"return in x15":   {[]byte{0x09, 30, 15}, record.UnwindRule{}},
+		"sp elsewhere":    {[]byte{0x0e, 32, 0x9e, 3, 0x9f, 2}, record.UnwindRule{}},
+		"sp is the CFA":   {[]byte{0x0e, 32, 0x9e, 3, 0x14, 31, 0}, record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -24}},
 		"vector register": {[]byte{0x0c, 0x40, 0}, record.UnwindRule{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +156,27 @@ func TestInstructionsAArch64(t *testing.T) {
 			got, _ := made.Lookup(imageText + 16)
 			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// glibc's setcontext on x86-64 has the registers of its caller in memory, as rdx says, and the
+// stack pointer of it is one of them.
+func TestStackPointerInMemory(t *testing.T) {
+	for _, c := range []struct {
+		sp   []byte
+		want record.UnwindRule
+		none int
+	}{
+		{nil, record.UnwindRule{CFA: record.CFAReg, Arg: 1, RAOffset: 168}, 0},
+		{[]byte{0x11, 7, 0x6c}, record.UnwindRule{}, 1}, // at 160
+	} {
+		m := newImage(64)
+		m.fde(m.cie("", nil, usual), 16, 16, false, append([]byte{0x0c, 1, 0, 0x11, 16, 0x6b}, c.sp...)...)
+		made, err := m.compile()
+		require.NoError(t, err)
+		got, _ := made.Lookup(imageText + 16)
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.none, made.Stats.Counts[unwind.ReasonStackPointer])
 	}
 }
 

@@ -14,7 +14,8 @@ const (
 	atSP       // at SP + off
 	atFP       // at FP + off
 	tooFar     // at an offset that does not fit
-	otherwise  // an expression that is not known, or a value computed from the CFA
+	isCFA      // the CFA itself
+	otherwise  // an expression that is not known, or another value computed from the CFA
 )
 
 // saved is the rule of one register.
@@ -50,4 +51,12 @@ func offsetFrom(v int64, h how) saved {
 		return saved{how: tooFar}
 	}
 	return saved{how: h, off: int32(v)}
+}
+
+// valueFrom is the rule of a register whose value is the CFA + offset.
+func valueFrom(offset uint64) saved {
+	if offset == 0 {
+		return saved{how: isCFA}
+	}
+	return saved{how: otherwise}
 }

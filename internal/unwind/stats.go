@@ -19,6 +19,7 @@ const (
 	ReasonNone          Reason = iota
 	ReasonCFA                  // expression or register of the CFA that is not known
 	ReasonReturnAddress        // return address neither undefined, nor at an offset from the CFA, nor in x30
+	ReasonStackPointer         // caller's stack pointer that is not the CFA
 	ReasonOffset               // offset that is out of range
 	ReasonSignal               // signal frame that is not the kernel's
 	ReasonRules                // rule beyond Limits.Rules

@@ -15,6 +15,7 @@ const (
 	ReasonCFAExpression = "CFA expression of a kind that rows have not: no information"
 	ReasonCFARegister   = "CFA in a register that is not general: no information"
 	ReasonRA            = "return address in another register or by an expression: no information"
+	ReasonSP            = "stack pointer that is not the CFA: no information"
 	ReasonFP            = "frame register in another register or by an expression: lost"
 )
 
@@ -90,6 +91,11 @@ func (ref *Reference) expect(f *function, r row) expected {
 	}
 	if mayEnd && !ref.aarch64 {
 		return expected{rules: []record.UnwindRule{end}}
+	}
+	switch r.sp {
+	case "", "s", "u", "v+0":
+	default:
+		reason = ReasonSP
 	}
 	cfas, cfaReason := ref.expectCFA(r.cfa, notes)
 	if cfaReason != "" {

@@ -18,7 +18,7 @@ type column string
 
 // row is a line of readelf's table.
 type row struct {
-	cfa, ra, fp column
+	cfa, ra, fp, sp column
 }
 
 // function is an FDE.
@@ -172,6 +172,8 @@ func (ref *Reference) interpreted(byOffset map[string]any) func(string) error {
 					r.ra = cell
 				case n.fp:
 					r.fp = cell
+				case n.sp:
+					r.sp = cell
 				}
 			}
 			if f == nil {
