@@ -52,6 +52,7 @@ type Cache struct {
 	order *list.List     // of *File, the one mapped last in front
 	users map[uint32]int // files by whose process had them read first
 	byKey map[procfs.FileID]*list.Element
+	lives uint64                   // files whose key may recur
 	first map[record.FileKey]*File // of those that are the same to the kernel
 	// faulty says when files are read again that had a fault (Facts.Fault).
 	faulty map[procfs.FileID]Backoff
@@ -125,6 +126,10 @@ func (c *Cache) file(key procfs.FileID, path string, by uint32) *File {
 		return e.Value.(*File)
 	}
 	f := &File{key: key, path: validUTF8(path), opts: c.opts, by: by}
+	if key.MayRecur() {
+		c.lives++
+		f.life = c.lives
+	}
 	c.byKey[key] = c.order.PushFront(f)
 	f.held = fileBytes + len(f.path)
 	c.used.Add(budget.OfFiles, f.held)
@@ -280,10 +285,24 @@ func (c *Cache) Unkept() uint64 { return c.opts.descriptors.refused.Load() }
 // EndInterval closes the files that no process maps any more, for an open file keeps its filesystem from being
 // unmounted and its blocks from being freed, and counts those no more that have given way.
 func (c *Cache) EndInterval() {
+	c.endLives() // before they are closed: until then nobody takes their file system away
 	c.opts.descriptors.closeUnused()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release()
+}
+
+// endLives forgets the files that no process maps and whose key another one may come to have.
+func (c *Cache) endLives() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.order.Front(); e != nil; {
+		next := e.Next()
+		if f := e.Value.(*File); f.key.MayRecur() && f.Unused() {
+			c.drop(e)
+		}
+		e = next
+	}
 }
 
 // End has no more files read: a reading that goes on ends soon, and nothing is known of its file.

@@ -20,6 +20,7 @@ import (
 // once and shared.
 type File struct {
 	key  procfs.FileID
+	life uint64 // of those whose key may recur, each has another one; else 0
 	path string // where it was first seen
 	opts *fileOptions
 
@@ -58,7 +59,13 @@ func (f *File) ID() procfs.FileID { return f.key }
 
 // Key identifies the file; it can be used as the key of caches. What several mounts show of one
 // file has one key.
-func (f *File) Key() procfs.FileID { return f.origin().key }
+func (f *File) Key() procfs.FileID {
+	key := f.origin().key
+	if f.life != 0 {
+		key.Mount = f.life
+	}
+	return key
+}
 
 // Path returns a path under which the file was seen. Valid UTF-8.
 func (f *File) Path() string { return f.path }
@@ -208,9 +215,9 @@ func (f *File) origin() *File {
 	return f
 }
 
-// named returns what an open file is to the kernel, zero if that cannot be known.
+// named returns what an open file is to the kernel, zero if that cannot be known, or may be another file later.
 func (f *File) named(c *Contents) record.FileKey {
-	if f.opts.name == nil || f.vdso != nil {
+	if f.opts.name == nil || f.vdso != nil || f.key.OfImage() {
 		return record.FileKey{}
 	}
 	key, err := f.opts.name(c.file)

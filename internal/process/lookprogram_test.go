@@ -325,3 +325,23 @@ func TestLookAwaitsExec(t *testing.T) {
 func (f *fake) executed(id record.ProcessID, size uint64) {
 	f.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: int(id.TGID), TimeNs: uint64(f.now()), Program: record.FileKey{Inode: 7, Size: size}})
 }
+
+// What is found of a program on an image, which another one may be to the kernel later, is not kept for
+// others. It confirms what its process began with, or takes that back.
+func TestProgramOfImage(t *testing.T) {
+	f, known := newProgramsFake(t)
+	settle := func(pid int, mount uint64, offset int64) Confirmation {
+		p := f.executes(pid, programA)
+		p.worker().read.program.Mount = mount
+		f.advance(int64(longestStart))
+		f.settle(p, atOffset(offset), true)
+		return p.Confirm()
+	}
+	settle(1, 1, -8)
+	require.Empty(t, known.sources)
+	settle(2, 0, -8)
+	require.Equal(t, Confirmed, settle(3, 1, -8))
+	require.Equal(t, atOffset(-8), known.sources[programA])
+	require.Equal(t, Refuted, settle(4, 1, -16))
+	require.Empty(t, known.sources)
+}

@@ -182,6 +182,7 @@ func (k *knownPrograms) presumed(p *Process) []record.LabelSource {
 type lesson struct {
 	sources []record.LabelSource
 	certain bool // they follow from the program's file alone, see reader.certain
+	ofImage bool // the program is on an image: it can only take back what is known
 }
 
 // noLesson is when a process is to be sampled that has none.
@@ -199,8 +200,9 @@ func (t *Table) prove(p *Process) {
 }
 
 // settled compares the first settled label sources of a process with those that others of
-// its program had, and keeps them for the next ones. certain reports whether they follow from the
-// file of a program alone; it is asked if that matters, as it may read that file.
+// its program had, and keeps them for the next ones, but for those of a program on an image: what the
+// kernel takes for it later may be another one. certain reports whether they follow from the file of a
+// program alone; it is asked if that matters, as it may read that file.
 func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certain func(record.FileKey) bool) {
 	if k.kernel == nil {
 		return
@@ -211,7 +213,7 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 	if program == (record.FileKey{}) || p.Confirm() != Unconfirmed {
 		return
 	}
-	found := &lesson{sources: slices.Clone(sources)}
+	found := &lesson{sources: slices.Clone(sources), ofImage: p.worker().read.program.OfImage()}
 	found.certain = known == nil && !forked && found.isNews(nil) && certain(program)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -241,7 +243,7 @@ func (k *knownPrograms) settled(p *Process, sources []record.LabelSource, certai
 // isNews reports whether it changes what is known of a program, which may be nil.
 func (l *lesson) isNews(known *programSources) bool {
 	if known == nil {
-		return len(l.sources) > 0 && presumable(l.sources)
+		return len(l.sources) > 0 && !l.ofImage && presumable(l.sources)
 	}
 	return !known.varying && !slices.Equal(known.sources, l.sources)
 }

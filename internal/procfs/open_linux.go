@@ -27,8 +27,8 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 	if m.Inode == 0 {
 		return FileID{}, ErrNoFile
 	}
-	if st, err := statCached(f.mapFile(pid, m)); err == nil {
-		return regular(&st)
+	if id, err := identify(unix.AT_FDCWD, f.mapFile(pid, m), unix.AT_STATX_DONT_SYNC); err == nil || errors.Is(err, ErrNotRegular) {
+		return id, err
 	}
 	fd, id, err := f.locateByPath(pid, m, anybody)
 	if err != nil {
@@ -40,22 +40,11 @@ func (f FS) StatMapped(pid int, m Mapping) (FileID, error) {
 
 // StatExecutable identifies the executable of a process.
 func (f FS) StatExecutable(pid int) (FileID, error) {
-	st, err := statCached(f.path(pid, "exe"))
+	id, err := identify(unix.AT_FDCWD, f.path(pid, "exe"), unix.AT_STATX_DONT_SYNC)
 	if err != nil {
 		return FileID{}, fmt.Errorf("stat exe: %w", gone(err))
 	}
-	return regular(&st)
-}
-
-// statCached is stat(2) with what the kernel knows of a file: it asks no file server, which may not
-// answer.
-func statCached(path string) (unix.Stat_t, error) {
-	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st)
-	return unix.Stat_t{
-		Mode: uint32(st.Mode), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino, Size: int64(st.Size),
-		Ctim: unix.Timespec{Sec: st.Ctime.Sec, Nsec: int64(st.Ctime.Nsec)},
-	}, err
+	return id, nil
 }
 
 // OpenMapped opens the file behind a mapping for reading. The file is taken
@@ -72,7 +61,7 @@ func (f FS) OpenMapped(pid int, m Mapping, want FileID) (*os.File, error) {
 	fd, err := unix.Open(f.mapFile(pid, m), unix.O_PATH|unix.O_CLOEXEC, 0)
 	var id FileID
 	if err == nil {
-		id, err = fstatRegular(fd)
+		id, err = identifyOpen(fd)
 		if err != nil {
 			unix.Close(fd)
 			return nil, err
@@ -109,11 +98,11 @@ func (f FS) locateByPath(pid int, m Mapping, late uint32) (int, FileID, error) {
 
 // locateBelow looks below one root. Whose process has mapped the file may read or run it.
 func (f FS) locateBelow(pid int, root Root, m Mapping, late uint32) (int, FileID, error) {
-	fd, st, _, err := f.locate(pid, root, m.Path, walk{late: late}, mayRead|mayExecute)
+	fd, _, _, err := f.locate(pid, root, m.Path, walk{late: late}, mayRead|mayExecute)
 	if err != nil {
 		return -1, FileID{}, err
 	}
-	id, err := regular(&st)
+	id, err := identifyOpen(fd)
 	// Only the inode is compared: on btrfs and overlayfs the device numbers of
 	// maps and of stat differ.
 	if err == nil && id.Inode != m.Inode {
@@ -143,14 +132,63 @@ func reopen(fd int, name string) (*os.File, error) {
 }
 
 // Identify returns what an open file is now.
-func Identify(file *os.File) (FileID, error) { return fstatRegular(int(file.Fd())) }
+func Identify(file *os.File) (FileID, error) { return identifyOpen(int(file.Fd())) }
 
-func fstatRegular(fd int) (FileID, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+func identifyOpen(fd int) (FileID, error) {
+	id, err := identify(fd, "", unix.AT_EMPTY_PATH)
+	if err != nil {
 		return FileID{}, fmt.Errorf("stat mapped file: %w", err)
 	}
-	return regular(&st)
+	return id, nil
+}
+
+// identify returns what a file is, at a path or, without one, that is open. With AT_STATX_DONT_SYNC in flags it is what
+// the kernel knows: no file server is asked, which may not answer.
+func identify(fd int, path string, flags int) (FileID, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, path, flags, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID_UNIQUE, &st); err != nil {
+		return FileID{}, err
+	}
+	id, err := regular(&unix.Stat_t{
+		Mode: uint32(st.Mode), Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino, Size: int64(st.Size),
+		Ctim: unix.Timespec{Sec: st.Ctime.Sec, Nsec: int64(st.Ctime.Nsec)},
+	})
+	if err != nil || !mayBeOfImage(&st) {
+		return id, err
+	}
+	var fs unix.Statfs_t
+	if path == "" {
+		err = unix.Fstatfs(fd, &fs)
+	} else {
+		err = unix.Statfs(path, &fs)
+	}
+	if err != nil {
+		return FileID{}, fmt.Errorf("stat file system: %w", err)
+	}
+	id.Mount = mountOfImage(fs.Type, &st)
+	return id, nil
+}
+
+// mayBeOfImage reports whether a file's file system is to be asked for its kind, which file servers may leave unanswered:
+// an image is on a block device. An EROFS may also be in a file, but all of its own files are immutable (erofs_getattr,
+// fs/erofs/inode.c).
+func mayBeOfImage(st *unix.Statx_t) bool {
+	return st.Dev_major != 0 || st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0
+}
+
+// romfsMagic is ROMFS_MAGIC of linux/romfs_fs.h.
+const romfsMagic = 0x7275
+
+// mountOfImage is the FileID.Mount of a file, by the magic number of its file system.
+func mountOfImage(magic int64, st *unix.Statx_t) uint64 {
+	switch magic {
+	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC, romfsMagic:
+		if st.Mask&unix.STATX_MNT_ID_UNIQUE != 0 {
+			return st.Mnt_id
+		}
+		return st.Mnt_id | recurs
+	}
+	return 0
 }
 
 func regular(st *unix.Stat_t) (FileID, error) {

@@ -43,7 +43,7 @@ const (
 	maxGone = 8
 	// minTableBytes is what a file counts for besides its functions and strings, and a failure:
 	// mostly that a container has no debug file for a file.
-	minTableBytes = 1 << 10
+	minTableBytes = 1<<10 + 64
 	// refusalBytes is what such an owner takes.
 	refusalBytes = 256
 )

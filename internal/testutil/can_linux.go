@@ -42,6 +42,8 @@ var (
 	FUSE = ability("FUSE", fuse)
 	// Overlay: directories can be mounted over others, as container engines do.
 	Overlay = ability("overlayfs", overlay)
+	// Images: an ImageDevice works.
+	Images = ability("EROFS on loop devices", images)
 	// TimeNamespaces: a program can be run with clocks of its own.
 	TimeNamespaces = ability("time namespaces by unshare(1)", timeNamespace)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
