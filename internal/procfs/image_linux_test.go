@@ -21,6 +21,13 @@ func TestFileOfImage(t *testing.T) {
 		require.True(t, mayBeOfImage(st))
 	}
 	require.False(t, mayBeOfImage(&server), "FUSE and NFS have no device")
+	installed := once
+	installed.Mtime, installed.Ctime = unix.StatxTimestamp{Sec: 1}, unix.StatxTimestamp{Sec: 2, Nsec: 123_456_789}
+	require.False(t, mayBeOfImage(&installed))
+	installed.Mtime = installed.Ctime
+	require.True(t, mayBeOfImage(&installed), "an EROFS may have one time in nanoseconds for all")
+	installed.Mtime, installed.Ctime.Nsec = unix.StatxTimestamp{Sec: 1}, 120_000_000
+	require.True(t, mayBeOfImage(&installed), "ISO 9660 has several times")
 	for _, magic := range []int64{0x73717368, 0xe0f5e1e2, 0x9660, 0x28cd3d45, 0x7275} {
 		id := FileID{Mount: mountOfImage(magic, &once)}
 		require.True(t, id.OfImage(), "%#x", magic)

@@ -169,11 +169,15 @@ func identify(fd int, path string, flags int) (FileID, error) {
 	return id, nil
 }
 
-// mayBeOfImage reports whether a file's file system is to be asked for its kind, which file servers may leave unanswered:
-// an image is on a block device. An EROFS may also be in a file, but all of its own files are immutable (erofs_getattr,
-// fs/erofs/inode.c).
+// mayBeOfImage reports whether a file's file system is to be asked for its kind. File servers may leave that unanswered, and
+// ext4 adds up counters of all CPUs for it. An image is on a block device; an EROFS may also be in a file, but all of its
+// own files are immutable (erofs_getattr, fs/erofs/inode.c). Images give a file one time for all (squashfs_new_inode,
+// erofs_read_inode, get_cramfs_inode, romfs_iget), or ISO 9660 hundredths of seconds; a file that was installed has been
+// given an older mtime, at a ctime in nanoseconds.
 func mayBeOfImage(st *unix.Statx_t) bool {
-	return st.Dev_major != 0 || st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0
+	const hundredth = 10_000_000 // ns
+	return (st.Dev_major != 0 || st.Attributes&unix.STATX_ATTR_IMMUTABLE != 0) &&
+		(st.Ctime == st.Mtime || st.Ctime.Nsec%hundredth == 0)
 }
 
 // romfsMagic is ROMFS_MAGIC of linux/romfs_fs.h.
