@@ -218,17 +218,21 @@ begin fp_misaligned
 	leaq	1(%rsp), %rbp
 	leaq	33(%rsp), %rax
 	movq	%rax, (%rbp)
-	leaq	9f(%rip), %rax
+	leaq	8f(%rip), %rax
 	movq	%rax, 8(%rbp)
 	stay
+	call	keeper
+8:	ud2
 
 begin fp_below_sp
 	leaq	-64(%rsp), %rbp
 	leaq	-32(%rsp), %rax
 	movq	%rax, (%rbp)
-	leaq	9f(%rip), %rax
+	leaq	8f(%rip), %rax
 	movq	%rax, 8(%rbp)
 	stay
+	call	keeper
+8:	ud2
 
 /*
  * Children that stay where the system call returns that made them; so does the maker,
