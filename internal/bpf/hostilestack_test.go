@@ -62,6 +62,8 @@ func TestHostileStacks(t *testing.T) {
 		kinds["split_word"] = result{record.OutcomePresent, 2}
 		kinds["fp_lower"] = result{record.OutcomeNoRows, 1}
 		kinds["fp_lower_no_call"] = result{record.OutcomeNoRows, 1}
+		kinds["fp_upper"] = result{record.OutcomeNoRows, 1}
+		kinds["fp_upper_again"] = result{record.OutcomeNoRows, 3}
 	}
 	for kind, want := range kinds {
 		t.Run(kind, func(t *testing.T) {

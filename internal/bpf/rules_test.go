@@ -411,14 +411,46 @@ func TestRules(t *testing.T) {
 		require.Equal(t, r.frames, frames)
 		require.Equal(t, r.back+1, caller, "like a return address")
 	})
-	t.Run("no_caller", func(t *testing.T) { // a word that is 0, as each frame has one, in place of the return address
-		found := false
-		for offset := -24; offset >= -128 && !found; offset -= 8 {
-			leaf := byFP
-			leaf.RAOffset = int32(offset)
-			frames, _, outcome := apply(t, leaf, end)
-			found = frames == 1 && outcome == record.OutcomePresent
+	// zero is where each frame of the function has a word that is 0, from the CFA.
+	zero := 0
+	for offset := -24; offset >= -128 && zero == 0; offset -= 8 {
+		leaf := byFP
+		leaf.RAOffset = int32(offset)
+		if frames, _, outcome := apply(t, leaf, end); frames == 1 && outcome == record.OutcomePresent {
+			zero = offset
 		}
-		require.True(t, found)
+	}
+	t.Run("no_caller", func(t *testing.T) { require.NotZero(t, zero, "where the return address is 0") })
+	t.Run("no_caller_guessed", func(t *testing.T) { // of a frame that was found without the table of its callee
+		last := byFP
+		last.RAOffset = int32(zero)
+		callers := r.table(t, base, 4, []record.UnwindRule{{}, last}, []span{{call, 1}, {r.back, 0}})
+		for _, tc := range []struct {
+			table record.TableID
+			want  record.Outcome
+		}{{callers.Table, record.OutcomePresent}, {callers.Table + 1000, record.OutcomeNoRows}} {
+			before, at, behind := callers, callers, callers
+			before.Limit, before.Table = call, tc.table
+			at.Start, at.Limit = call, r.back
+			behind.Start, behind.Table = r.back, tc.table
+			r.use(t, before, at, behind)
+			frames, _, outcome := r.walk(t, func([]uint64) {})
+			require.Equal(t, 2, frames)
+			require.Equal(t, tc.want.String(), outcome.String())
+		}
+		r.drop(t)
+	})
+	t.Run("switch", func(t *testing.T) { // a frame pointer of 0 is that of no stack, or was cleared
+		leaf, callers := byFP, record.UnwindRule{CFA: record.CFASwitch}
+		leaf.FPOffset = int32(zero)
+		for arg, want := range []record.Outcome{record.OutcomePresent, record.OutcomeNoRows} {
+			callers.Arg = uint8(arg)
+			frames, _, outcome := apply(t, leaf, callers)
+			require.Equal(t, 2, frames)
+			require.Equal(t, want.String(), outcome.String())
+		}
+	})
+	t.Run("switch_keeps", func(t *testing.T) { // and goes on by one that was not
+		require.True(t, whole(t, byFP, record.UnwindRule{CFA: record.CFASwitch, Arg: 1}))
 	})
 }

@@ -16,7 +16,9 @@ const (
 	CFADerefFP                // *(FP + CFAOffset) + Arg
 	CFAPLT                    // SP + CFAOffset + ((IP & 15) >= Arg ? 8 : 0)
 	CFASignal                 // the kernel's signal frame lies at SP
-	CFASwitch                 // not known: the code came from another stack; the frame register leads there
+	// CFASwitch: not known, the code came from another stack, to which the frame register leads. One
+	// that is 0 ends the stack; where Arg is not 0, the code may have cleared it, and the stack is cut.
+	CFASwitch
 )
 
 // RAKind says where the return address is: enum ra_kind.

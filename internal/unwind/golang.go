@@ -85,8 +85,7 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		}
 		return b.goRow(f.End-thread, b.ruleNumber(record.UnwindRule{CFA: record.CFAEnd}))
 	case f.Flags&gopclntab.SPWrite != 0:
-		// It goes to another stack, with the frame register of its caller.
-		last = b.ruleNumber(record.UnwindRule{CFA: record.CFASwitch})
+		last = b.ruleNumber(b.switchRule(r, f))
 	default:
 		return b.goRows(r, f, b.goNumber)
 	}
@@ -129,6 +128,18 @@ func (b *builder) isCrosscall(r *gopclntab.Reader, f *gopclntab.Func) bool {
 	}
 	name, err := r.Name(f)
 	return err == nil && name == "crosscall2"
+}
+
+// switchRule is the rule of a function that goes to another stack, with the frame register of its
+// caller or, in newer releases, with 0 (runtime/asm_amd64.s, asm_arm64.s of Go 1.26). What
+// runtime.mcall calls has left the goroutine: a 0 ends that stack. What runtime.morestack calls
+// works for the goroutine.
+func (b *builder) switchRule(r *gopclntab.Reader, f *gopclntab.Func) record.UnwindRule {
+	rule := record.UnwindRule{CFA: record.CFASwitch}
+	if name, err := r.Name(f); err == nil && name == "runtime.morestack" {
+		rule.Arg = 1
+	}
+	return rule
 }
 
 // goRows adds a row for each change of the stack pointer in a function. rule has its number.

@@ -124,7 +124,7 @@ func TestSegmentBehindTheFile(t *testing.T) {
 }
 
 // Go's functions that set the stack pointer go on from another stack, those that nothing
-// has called end it.
+// has called end it. What runtime.morestack calls is not whole without the goroutine's.
 func TestGoSwitches(t *testing.T) {
 	path := buildGo(t, "amd64")
 	rows := table(t, path)
@@ -138,15 +138,26 @@ func TestGoSwitches(t *testing.T) {
 	found, err := gopclntab.Find(e)
 	require.NoError(t, err)
 	switches := 0
-	require.NoError(t, gopclntab.NewReader(found, f).Functions(func(fn gopclntab.Func) bool {
+	args := map[string]uint8{}
+	reader := gopclntab.NewReader(found, f)
+	require.NoError(t, reader.Functions(func(fn gopclntab.Func) bool {
 		if fn.Flags&gopclntab.SPWrite != 0 && fn.Flags&gopclntab.TopFrame == 0 {
 			r, ok := rows.Lookup(fn.Entry)
 			require.True(t, ok)
 			if r.CFA == record.CFASwitch {
+				name, err := reader.Name(&fn)
+				require.NoError(t, err)
 				switches++
+				args[name] = r.Arg
 			}
 		}
 		return true
 	}))
 	require.Greater(t, switches, 2)
+	for _, name := range []string{"runtime.mcall", "runtime.morestack"} {
+		require.Contains(t, args, name)
+	}
+	for name, arg := range args {
+		require.Equal(t, name == "runtime.morestack", arg != 0, name)
+	}
 }

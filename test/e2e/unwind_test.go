@@ -150,6 +150,9 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 		if p.installing > 0 {
 			fmt.Printf("%-16s not counted: %d samples where libgcc was changing its own frames for those that catch an exception\n", p.name, p.installing)
 		}
+		if p.cut > 0 {
+			fmt.Printf("%-16s not counted: %d samples of the runtime at work for a goroutine whose stack is missing, which they say\n", p.name, p.cut)
+		}
 		if p.partial > 0 {
 			t.Logf("%s: %d incomplete, by half seconds since the start: %v", p.name, p.partial, p.partialAt)
 		}

@@ -156,6 +156,8 @@ type stackRules struct {
 	moreRootFrames int
 	// Functions that a runtime's own stacks begin with, on which it works for the thread.
 	systemEntries []string
+	// Likewise, where it does that for what is on another stack, to which nothing leads: these are cut.
+	cutEntries []string
 	// A function, part of which has no name, and the file that it is in.
 	nameless, file string
 }
@@ -197,6 +199,13 @@ func (r *stackRules) entry(f *frame) bool {
 		}
 	}
 	return f.function == "" && (f.mapping == r.libc || strings.Contains(f.mapping, "/libc.so") || strings.Contains(f.mapping, "/libc-"))
+}
+
+// cut tells whether a stack is a runtime's own that something is missing of.
+func (r *stackRules) cut(leafFirst []frame) bool {
+	n := len(leafFirst)
+	return n > 0 && slices.Contains(r.cutEntries, leafFirst[n-1].function) &&
+		!slices.ContainsFunc(leafFirst, func(f frame) bool { return !r.foreign(&f) })
 }
 
 // normalize reduces the name of a function to its last component, without

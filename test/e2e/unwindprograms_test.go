@@ -61,7 +61,8 @@ func stackPrograms(t *testing.T, dir string) (specs []stackSpec) {
 		case kind == "c" || kind == "cxx" || kind == "rust":
 			s.untold = true
 		case kind == "golang":
-			s.rules.entries, s.rules.systemEntries = goRoots, []string{"morestack", "mcall", "sigtramp"}
+			s.rules.entries, s.rules.systemEntries = goRoots, []string{"mcall", "sigtramp"}
+			s.rules.cutEntries = []string{"morestack"}
 		case e.Name() == "Java.class":
 			s = javaProgram(dir)
 		default:

@@ -48,6 +48,7 @@ type stackProgram struct {
 	order      []string          // of the cases
 	unlabelled tally             // of which only the root is known
 	installing int               // samples in the middle of an exception, which do not count
+	cut        int               // samples of a runtime's own stack, which do not count either
 	firstWhole time.Time
 
 	partial   int               // incomplete ones
@@ -141,6 +142,10 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	}
 	if result != verdictWhole && installing(frames) {
 		p.installing += sample.TimestampsUnixNano().Len()
+		return
+	}
+	if truncated && p.rules.cut(frames) {
+		p.cut += sample.TimestampsUnixNano().Len()
 		return
 	}
 	to := &p.unlabelled

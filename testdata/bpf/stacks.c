@@ -28,6 +28,8 @@ DECLARE(split_word) /* aarch64 keeps the stack pointer aligned */
 DECLARE(fp_of_keeper)
 DECLARE(fp_lower)
 DECLARE(fp_lower_no_call)
+DECLARE(fp_upper)
+DECLARE(fp_upper_again)
 #endif
 
 /* Where the last word of linked frames is, in every process that has them. */
@@ -83,7 +85,8 @@ static const struct {
 #define ENTRY(name) { #name, name },
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
 #if defined(__x86_64__)
-		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call)
+		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
+			ENTRY(fp_upper_again)
 #endif
 };
 

@@ -158,6 +158,40 @@ begin fp_lower
 begin fp_lower_no_call
 	lower_link no_call
 
+/* Words that look like a link, as an array of pointers does, and a text in place of one. */
+.macro upper_link at, next, return_address
+	leaq	\next(%rsp), %rax
+	movq	%rax, \at(%rsp)
+	leaq	\return_address, %rax
+	movq	%rax, \at + 8(%rsp)
+.endm
+
+.macro text at
+	movabsq	$0x6161616161616161, %rax
+	movq	%rax, \at(%rsp)
+	movq	%rax, \at + 8(%rsp)
+.endm
+
+begin fp_upper
+	subq	$128, %rsp
+	upper_link 16, 48, (%rsp)
+	upper_link 48, 80, (%rsp)
+	text	80
+	leaq	16(%rsp), %rbp
+	stay
+
+/* The second is one. */
+begin fp_upper_again
+	subq	$128, %rsp
+	upper_link 16, 48, (%rsp)
+	upper_link 48, 80, 8f(%rip)
+	upper_link 80, 112, (%rsp)
+	text	112
+	leaq	16(%rsp), %rbp
+	stay
+	call	keeper
+8:	ud2
+
 begin fp_circle
 	subq	$64, %rsp
 	movq	%rsp, %rbp
@@ -184,17 +218,21 @@ begin fp_misaligned
 	leaq	1(%rsp), %rbp
 	leaq	33(%rsp), %rax
 	movq	%rax, (%rbp)
-	leaq	9f(%rip), %rax
+	leaq	8f(%rip), %rax
 	movq	%rax, 8(%rbp)
 	stay
+	call	keeper
+8:	ud2
 
 begin fp_below_sp
 	leaq	-64(%rsp), %rbp
 	leaq	-32(%rsp), %rax
 	movq	%rax, (%rbp)
-	leaq	9f(%rip), %rax
+	leaq	8f(%rip), %rax
 	movq	%rax, 8(%rbp)
 	stay
+	call	keeper
+8:	ud2
 
 /*
  * Children that stay where the system call returns that made them; so does the maker,

@@ -157,7 +157,7 @@ enum cfa_kind {
 	CFA_DEREF_FP = 6, /* *(FP + cfa_offset) + arg */
 	CFA_PLT = 7,	  /* x86-64: SP + cfa_offset + ((IP & 15) >= arg ? 8 : 0) */
 	CFA_SIGNAL = 8,	  /* the frame that the kernel made for a signal, at SP */
-	CFA_SWITCH = 9,	  /* code that came from another stack, to which the frame pointer leads */
+	CFA_SWITCH = 9,	  /* code that came from another stack, to which FP leads; arg: or FP may have been cleared */
 };
 
 enum ra_kind {

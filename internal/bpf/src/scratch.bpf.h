@@ -138,11 +138,11 @@ struct stack_walk {
 	__u8 exact;	 /* ip is that of an instruction, not a return address */
 	__u8 regs_known; /* all of them can be had, not only ip, sp and fp */
 	__u8 fp_known;
-	__u8 guessed; /* some frame may have been found by a register that was no frame pointer */
-	__u8 by_vma;  /* there is no list that holds: files are looked up in the kernel's tree */
-	__u8 runtime; /* enum runtime_kind of the process */
-	__u8 bare;    /* the frame whose caller is looked for has no row */
-	__u8 doubted; /* doubted_sp is set */
+	__u8 guessed;  /* some frame may have been found by a register that was no frame pointer */
+	__u8 by_vma;   /* there is no list that holds: files are looked up in the kernel's tree */
+	__u8 runtime;  /* enum runtime_kind of the process */
+	__u8 bare;     /* the frame whose caller is looked for has no row */
+	__u16 doubted; /* the last frames that count only if a caller is found, up to that at doubted_sp */
 	__u8 regs_copied;
 	__u8 pad;
 	__u32 below; /* bytes below an address that are wanted in the window, too */
@@ -163,7 +163,7 @@ struct stack_walk {
 
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
-	__u64 doubted_sp; /* the stack pointer of a frame that counts only if its caller is found */
+	__u64 doubted_sp; /* the stack pointer of the last frame that is doubted */
 	struct vma_walk vma;
 	struct known_rows rows; /* a copy, of the file in vma */
 };

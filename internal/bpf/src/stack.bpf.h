@@ -78,7 +78,7 @@ static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return
 {
 	return_address = strip_return_address(return_address);
 	if (!return_address)
-		return OUTCOME_PRESENT;
+		return w->guessed ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
 	if (return_address >= USER_ADDRESS_END)
 		return OUTCOME_INVALID;
 	w->ip = return_address;
@@ -183,14 +183,34 @@ static __always_inline bool may_keep_anything(const struct stack_walk *w)
 	return FP_GIVES_SP && (w->runtime == RUNTIME_NONE || w->runtime == RUNTIME_CPYTHON);
 }
 
-/* The caller of the last frame was not found. If that frame was doubtful, it goes. */
+/* The caller of the last frame was not found. If that frame was doubtful, it goes, with those doubted before it. */
 static __always_inline enum outcome drop_doubted(struct stack_walk *w, enum outcome out)
 {
 	if (likely(!w->doubted) || w->doubted_sp != w->sp || out == OUTCOME_PRESENT)
 		return out;
-	w->at -= 8;
-	w->frames--;
+	w->at -= 8 * w->doubted;
+	w->frames -= w->doubted;
 	return OUTCOME_NO_ROWS;
+}
+
+/*
+ * The frame at hand, to which a frame pointer led, is doubtful if that goes down, or if no call is before its address:
+ * two words that only look like a link lead to what is no code. Generated code may return to what is behind no call,
+ * too, as HotSpot's interpreter does: so the caller decides. sp: the stack pointer of the frame before. A function of
+ * its own for the verifier.
+ */
+SEPARATE int doubt_frame(struct stack_walk *w, __u64 sp, __u32 no_code)
+{
+	bool again;
+
+	if (!w)
+		return false;
+	if ((!w->fp || w->fp > w->sp - sizeof(struct frame_link)) && (!no_code || behind_call(w->ip)))
+		return false;
+	again = w->doubted_sp == sp && w->runtime == RUNTIME_NONE;
+	w->doubted = again ? w->doubted + 1 : 1;
+	w->doubted_sp = w->sp;
+	return true;
 }
 
 /* Code without rows uses the register for anything, unless it is generated at run time or by a compiler that keeps it.
@@ -200,6 +220,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 	/* Where there are rows, the outermost frame has one that says so: a zero is what other code has left. */
 	bool doubtful = w->guessed || (use_rows && w->mappings && !other_stack);
 	struct frame_link link;
+	__u64 sp = w->sp;
 	enum outcome out;
 
 	if (!w->fp_known)
@@ -211,16 +232,15 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 		return OUTCOME_NO_ROWS;
 	if (!stack_link(w, w->fp, &link))
 		return OUTCOME_NO_ROWS;
-	if (unlikely(link.fp && link.fp <= w->fp)) {
-		if (other_stack || !may_keep_anything(w) || !behind_call(link.return_address))
-			return OUTCOME_NO_ROWS;
-		w->doubted = 1;
-		w->doubted_sp = w->fp + sizeof(link);
-	}
+	if (unlikely(link.fp && link.fp <= w->fp) &&
+	    (other_stack || !may_keep_anything(w) || !behind_call(link.return_address)))
+		return OUTCOME_NO_ROWS;
 	out = to_caller(w, link.return_address, w->fp + sizeof(link), FP_GIVES_SP);
 	w->fp = link.fp;
 	if ((out == OUTCOME_PRESENT && doubtful) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
+	if (out == OUTCOME_NONE && may_keep_anything(w))
+		doubt_frame(w, sp, doubtful);
 	return out;
 }
 
@@ -294,6 +314,8 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 			cfa = rule->cfa;
 		if (likely(rule && cfa != CFA_NONE && cfa != CFA_SWITCH && (w->sp_known || !needs_sp(rule))))
 			return by_rule(s, w, rule);
+		if (rule && cfa == CFA_SWITCH && rule->arg && !w->fp)
+			return OUTCOME_NO_ROWS;
 	}
 	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true); /* the frame pointer is its caller's */

@@ -937,7 +937,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsUnwindUsed, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_custom_labels_unwind_used",
-		metric.WithDescription("Bytes of kernel memory that unwind rows take, of their half of max_bpf_map_bytes. [Development]"),
+		metric.WithDescription("Bytes of kernel memory that unwind rows take, of their part of max_bpf_map_bytes, at most half of it. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

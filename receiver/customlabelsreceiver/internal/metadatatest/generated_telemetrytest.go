@@ -574,7 +574,7 @@ func AssertEqualReceiverCustomLabelsUnwindTables(t *testing.T, tt *componenttest
 func AssertEqualReceiverCustomLabelsUnwindUsed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_unwind_used",
-		Description: "Bytes of kernel memory that unwind rows take, of their half of max_bpf_map_bytes. [Development]",
+		Description: "Bytes of kernel memory that unwind rows take, of their part of max_bpf_map_bytes, at most half of it. [Development]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
