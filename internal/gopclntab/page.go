@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	pageBytes = 8 << 10
+	pageBytes = 4 << 10
 	// maxPages bounds the memory of a Reader: 256 KiB. An address needs some 20.
 	maxPages = 256 << 10 / pageBytes
 	// recentPages are as many as tables are read at once, and more.
