@@ -86,6 +86,8 @@ func (b *builder) goFunction(r *gopclntab.Reader, f *gopclntab.Func) error {
 		return b.goRow(f.End-thread, b.ruleNumber(record.UnwindRule{CFA: record.CFAEnd}))
 	case f.Flags&gopclntab.SPWrite != 0:
 		last = b.ruleNumber(b.switchRule(r, f))
+	case b.machine.machine == elf.EM_AARCH64 && f.Flags&gopclntab.Assembly != 0:
+		return b.goRows(r, f, b.assembled())
 	default:
 		return b.goRows(r, f, b.goNumber)
 	}
@@ -199,6 +201,24 @@ func (b *builder) goNumber(delta int32) uint16 {
 // interrupted returns the number of interruptedRule of a delta.
 func (b *builder) interrupted(delta int32) uint16 {
 	return b.ruleNumber(interruptedRule(b.machine.machine, delta))
+}
+
+// assembled returns the numbers of the rules in a function written in assembly, by delta, on aarch64. Where
+// it makes room for what it calls (callCgoMmap in runtime/sys_linux_arm64.s), its caller's registers stay
+// in the frame that it has at first.
+func (b *builder) assembled() func(delta int32) uint16 {
+	frame := int32(0)
+	return func(delta int32) uint16 {
+		if frame == 0 {
+			frame = delta
+		}
+		if delta <= frame {
+			return b.goNumber(delta)
+		}
+		rule := goRule(b.machine.machine, frame)
+		rule.CFAOffset = delta
+		return b.ruleNumber(rule)
+	}
 }
 
 // crosscall returns the number of crosscallRule of a delta.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 			special := switching(t, path)
 			rows := table(t, path)
 			require.Greater(t, rows.Stats.GoFunctions, 1000)
-			checked, interrupted, trampolines := 0, 0, map[uint64]bool{}
+			checked, interrupted, moved, trampolines := 0, 0, 0, map[uint64]bool{}
 			debugFrame(t, readelf, path, func(vaddr uint64, cfa, ra string) {
 				if special(vaddr) || strings.Contains(cfa, "-") || cfa == "rsp+0" {
 					return // to another stack, or back: assembler that leaves by a jump
@@ -87,6 +88,9 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 				want := "c" + strconv.Itoa(int(r.RAOffset))
 				if r.RA == record.RARegister {
 					want = "s"
+				} else if arch == "arm64" && r.RAOffset > -r.CFAOffset { // TestGoAssembled
+					moved++
+					return
 				}
 				require.Equal(t, want, ra, "%#x", vaddr)
 				checked++
@@ -94,6 +98,8 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 			require.Greater(t, checked, 5000)
 			require.Greater(t, interrupted, 5)
 			require.Less(t, interrupted, 100)
+			require.Less(t, moved, 100)
+			require.Equal(t, arch == "arm64", moved > 0)
 			for _, name := range []string{"runtime.asyncPreempt.abi0", "runtime.sigpanic"} {
 				r, ok := rows.Lookup(symbol(t, path, name))
 				require.True(t, ok)
@@ -117,8 +123,9 @@ func TestGoAgreesWithDebugFrame(t *testing.T) {
 }
 
 // Where C calls Go, aarch64 has the caller's registers at the top of the frame, as in
-// runtime/cgo/asm_arm64.s. Other functions have them at the bottom, and below it.
-func TestGoCrosscall(t *testing.T) {
+// runtime/cgo/asm_arm64.s. Other functions have them at the bottom, and below it, of the frame that they have at
+// first: also where they move the stack pointer for what they call.
+func TestGoAssembled(t *testing.T) {
 	const frame = `
 	SUB $192, RSP
 	STP (R29, R30), 176(RSP)
@@ -135,6 +142,9 @@ func TestGoCrosscall(t *testing.T) {
 TEXT ·enter(SB),NOSPLIT,$0-0
 	BL crosscall2(SB)
 	BL ·other(SB)
+	SUB $16, RSP
+	BL ·called(SB)
+	ADD $16, RSP
 	RET
 TEXT ·called(SB),NOSPLIT,$0-0
 	RET
@@ -161,6 +171,15 @@ TEXT crosscall2(SB),NOSPLIT|NOFRAME,$0` + frame + "TEXT ·other(SB),NOSPLIT|NOFR
 			require.Equal(t, want, got, "instruction %d of %s", i, name)
 		}
 	}
+	framed := saved(record.UnwindRule{CFA: record.CFASP, CFAOffset: 16, RAOffset: -16}, -24)
+	moved := saved(record.UnwindRule{CFA: record.CFASP, CFAOffset: 32, RAOffset: -16}, -24)
+	var seen []record.UnwindRule
+	for at := symbol(t, path, "main.enter.abi0"); at < symbol(t, path, "main.called"); at += 4 {
+		got, ok := rows.Lookup(at)
+		require.True(t, ok)
+		seen = append(seen, got)
+	}
+	require.Equal(t, []record.UnwindRule{leaf, framed, moved, framed, leaf}, slices.Compact(seen))
 }
 
 // switching tells the addresses of functions that set the stack pointer, or that

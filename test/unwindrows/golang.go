@@ -16,6 +16,7 @@ const (
 	ReasonGoFrame  = "Go: .debug_frame knows no frame register, pclntab does"
 	ReasonGoSwitch = "Go: function that goes to another stack, or starts one: by its frame register, or end"
 	ReasonGoSignal = "Go: signal trampoline"
+	ReasonGoMoved  = "Go: .debug_frame has the return address at the stack pointer where assembler has moved that"
 	ReasonGoStart  = "Go: .debug_frame says that nothing is pushed where assembler leaves by a jump"
 )
 
@@ -72,6 +73,9 @@ func (c *comparison) goAddress(g goRange, got record.UnwindRule, want expected) 
 		}
 		if w.CFA == got.CFA && w.CFAOffset == got.CFAOffset && w.RA == got.RA && w.RAOffset == got.RAOffset {
 			return ReasonGoFrame, true
+		}
+		if c.ref.aarch64 && w.CFA == got.CFA && w.CFAOffset == got.CFAOffset && w.RAOffset == -w.CFAOffset && got.RAOffset > w.RAOffset {
+			return ReasonGoMoved, true
 		}
 	}
 	return "", false
