@@ -64,6 +64,8 @@ func TestHostileStacks(t *testing.T) {
 		kinds["fp_lower_no_call"] = result{record.OutcomeNoRows, 1}
 		kinds["fp_upper"] = result{record.OutcomeNoRows, 1}
 		kinds["fp_upper_again"] = result{record.OutcomeNoRows, 3}
+		kinds["fp_behind_nop"] = result{record.OutcomeNoRows, 2}
+		kinds["fp_behind_call_of_table"] = result{record.OutcomeNoRows, 2}
 	}
 	for kind, want := range kinds {
 		t.Run(kind, func(t *testing.T) {

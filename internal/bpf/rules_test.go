@@ -440,6 +440,28 @@ func TestRules(t *testing.T) {
 		}
 		r.drop(t)
 	})
+	t.Run("no_caller_of_file", func(t *testing.T) { // where rows tell all, though the process has no list
+		if !r.s.CanNameFiles() {
+			return
+		}
+		f, err := os.Open(r.program)
+		require.NoError(t, err)
+		defer f.Close()
+		file, err := r.s.NameFile(f)
+		require.NoError(t, err)
+		m, page := mappingOf(t, r.pid, r.descend), uint64(os.Getpagesize())
+		last := byFP
+		last.RAOffset = int32(zero)
+		table := r.table(t, base, 4, []record.UnwindRule{{}, byFP, last}, []span{{r.descend, 1}, {call, 2}, {r.back, 1}, {r.descend + 512, 0}})
+		require.NoError(t, r.s.SetFileRows(file, table.Table, []record.FileText{{
+			FirstPage: uint32(m.Offset / page), LimitPage: uint32((m.Offset + m.Limit - m.Start + page - 1) / page), Text: int64(base - (m.Start - m.Offset)),
+		}}))
+		require.NoError(t, r.s.ForgetMappings(r.id))
+		frames, _, outcome := r.walk(t, func([]uint64) {})
+		require.Equal(t, 2, frames)
+		require.Equal(t, record.OutcomePresent.String(), outcome.String())
+		r.drop(t)
+	})
 	t.Run("switch", func(t *testing.T) { // a frame pointer of 0 is that of no stack, or was cleared
 		leaf, callers := byFP, record.UnwindRule{CFA: record.CFASwitch}
 		leaf.FPOffset = int32(zero)

@@ -1,8 +1,8 @@
 // Package executable keeps what is known of the files that processes map executable: their
 // facts, which are read once unless the file could not be read, their unwind rows, and descriptors to read them again.
 //
-// A file is known by what its owner cannot set (procfs.FileID), so that mounts of one image
-// are one file where the kernel says so (Options.NameFile); files share a table of rows when
+// A file is known by what its owner cannot set (procfs.FileID), so that several mounts
+// of a file are one file where the kernel says so (Options.NameFile); files share a table of rows when
 // all that it says is equal. What a file says is hostile: reading it is bounded, and what cannot
 // be read is an error of that file alone.
 //

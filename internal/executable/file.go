@@ -58,7 +58,7 @@ func NewFile(id procfs.FileID, path string, facts Facts, err error) *File {
 func (f *File) ID() procfs.FileID { return f.key }
 
 // Key identifies the file; it can be used as the key of caches. What several mounts show of one
-// file has one key.
+// file has one key, but for files of images (procfs.FileID.OfImage).
 func (f *File) Key() procfs.FileID {
 	key := f.origin().key
 	if f.life != 0 {

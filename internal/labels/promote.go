@@ -18,10 +18,11 @@ type IDKey struct {
 }
 
 // Promotion says which custom labels hold the ids of the trace and the span that
-// a thread works for. Of several keys the first that a source has counts. A source with
-// both ids has them as the set's Link instead of as labels; one with only one of them
-// keeps it as a label, since the other one of another source may be of another trace. A value that is no id is left out: a writer that changes it in
-// place may have been at it.
+// a thread works for. Of several keys the first that a source has counts; a key that two
+// sources have is the one's whose label is kept. A source with both ids has them as the set's
+// Link instead of as labels; one with only one of them keeps it as a label, since the other one
+// of another source may be of another trace. A value that is no id is left out: a writer that
+// changes it in place may have been at it.
 type Promotion struct {
 	TraceID, SpanID []IDKey
 }

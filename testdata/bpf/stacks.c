@@ -30,6 +30,8 @@ DECLARE(fp_lower)
 DECLARE(fp_lower_no_call)
 DECLARE(fp_upper)
 DECLARE(fp_upper_again)
+DECLARE(fp_behind_nop)
+DECLARE(fp_behind_call_of_table)
 #endif
 
 /* Where the last word of linked frames is, in every process that has them. */
@@ -86,7 +88,7 @@ static const struct {
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
 #if defined(__x86_64__)
 		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
-			ENTRY(fp_upper_again)
+			ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
 #endif
 };
 

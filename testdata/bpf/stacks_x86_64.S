@@ -192,6 +192,26 @@ begin fp_upper_again
 	call	keeper
 8:	ud2
 
+/* Its caller is the last one. */
+.macro last_link return_address
+	subq	$64, %rsp
+	movq	$0, 16(%rsp)
+	leaq	\return_address(%rip), %rax
+	movq	%rax, 24(%rsp)
+	leaq	16(%rsp), %rbp
+	stay
+.endm
+
+begin fp_behind_nop
+	last_link 8f
+	nop
+8:	ud2
+
+begin fp_behind_call_of_table
+	last_link 8f
+	call	*0x1000(, %rcx, 8)
+8:	ud2
+
 begin fp_circle
 	subq	$64, %rsp
 	movq	%rsp, %rbp

@@ -179,14 +179,24 @@ static __noinline __attribute__((unused)) bool behind_call(__u64 addr)
 		return false;
 	if ((__u8)(code >> 24) == 0xe8)
 		return true;
-	return (code >> 48 & 0xf8ff) == 0xd0ff || /* call *%reg */
-	       (code >> 40 & 0xf8ff) == 0x50ff || /* call *disp8(%reg) */
-	       (code >> 32 & 0xffff) == 0x54ff || /* call *disp8(%reg, %reg) */
-	       (code >> 16 & 0xf8ff) == 0x90ff || /* call *disp32(%reg) */
-	       (code >> 16 & 0xffff) == 0x15ff || /* call *disp32(%rip) */
-	       (code >> 40 & 0xffff) == 0x14ff || /* call *(%reg, %reg) */
-	       (code >> 8 & 0xffff) == 0x94ff ||  /* call *disp32(%reg, %reg) */
-	       (code >> 48 & 0xf8ff) == 0x10ff;	  /* call *(%reg) */
+	return (code >> 48 & 0xf8ff) == 0xd0ff ||    /* call *%reg */
+	       (code >> 40 & 0xf8ff) == 0x50ff ||    /* call *disp8(%reg) */
+	       (code >> 32 & 0xffff) == 0x54ff ||    /* call *disp8(%reg, %reg) */
+	       (code >> 16 & 0xf8ff) == 0x90ff ||    /* call *disp32(%reg) */
+	       (code >> 16 & 0xffff) == 0x15ff ||    /* call *disp32(%rip) */
+	       (code >> 40 & 0xffff) == 0x14ff ||    /* call *(%reg, %reg) */
+	       (code >> 8 & 0xffff) == 0x94ff ||     /* call *disp32(%reg, %reg) */
+	       (code >> 8 & 0x07ffff) == 0x0514ff || /* call *disp32(, %reg, 8) */
+	       (code >> 48 & 0xf8ff) == 0x10ff;	     /* call *(%reg) */
+}
+
+/* Whether a nop comes before an address, as where runtime.goexit is returned to (runtime/asm_amd64.s). */
+static __always_inline bool behind_nop(__u64 addr)
+{
+	__u8 code = 0;
+
+	bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 1));
+	return code == 0x90;
 }
 
 #else /* arm64 */
@@ -329,6 +339,11 @@ static __noinline __attribute__((unused)) bool behind_call(__u64 addr)
 	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(addr - 4)))
 		return false;
 	return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
+}
+
+static __always_inline bool behind_nop(__u64 addr)
+{
+	return false;
 }
 
 #endif

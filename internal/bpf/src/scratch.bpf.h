@@ -138,14 +138,14 @@ struct stack_walk {
 	__u8 exact;	 /* ip is that of an instruction, not a return address */
 	__u8 regs_known; /* all of them can be had, not only ip, sp and fp */
 	__u8 fp_known;
-	__u8 guessed;  /* some frame may have been found by a register that was no frame pointer */
+	__u8 guessed;  /* rows may be missing: code without them may use the frame pointer for anything */
 	__u8 by_vma;   /* there is no list that holds: files are looked up in the kernel's tree */
 	__u8 runtime;  /* enum runtime_kind of the process */
 	__u8 bare;     /* the frame whose caller is looked for has no row */
 	__u16 doubted; /* the last frames that count only if a caller is found, up to that at doubted_sp */
 	__u8 regs_copied;
-	__u8 pad;
-	__u32 below; /* bytes below an address that are wanted in the window, too */
+	__u8 by_guess; /* some frame may have been found by a register that was no frame pointer */
+	__u32 below;   /* bytes below an address that are wanted in the window, too */
 
 	struct unwind_mapping mapping; /* the last one used */
 	__u64 list;		       /* of mappings */

@@ -78,7 +78,7 @@ static __always_inline enum outcome to_caller(struct stack_walk *w, __u64 return
 {
 	return_address = strip_return_address(return_address);
 	if (!return_address)
-		return w->guessed ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
+		return w->by_guess ? OUTCOME_NO_ROWS : OUTCOME_PRESENT;
 	if (return_address >= USER_ADDRESS_END)
 		return OUTCOME_INVALID;
 	w->ip = return_address;
@@ -195,9 +195,9 @@ static __always_inline enum outcome drop_doubted(struct stack_walk *w, enum outc
 
 /*
  * The frame at hand, to which a frame pointer led, is doubtful if that goes down, or if no call is before its address:
- * two words that only look like a link lead to what is no code. Generated code may return to what is behind no call,
- * too, as HotSpot's interpreter does: so the caller decides. sp: the stack pointer of the frame before. A function of
- * its own for the verifier.
+ * two words that only look like a link lead to what is no code. Go's outermost function is behind a nop. Generated code
+ * may return to what is behind no call, too, as HotSpot's interpreter does: so the caller decides. sp: the stack
+ * pointer of the frame before. A function of its own for the verifier.
  */
 SEPARATE int doubt_frame(struct stack_walk *w, __u64 sp, __u32 no_code)
 {
@@ -205,7 +205,8 @@ SEPARATE int doubt_frame(struct stack_walk *w, __u64 sp, __u32 no_code)
 
 	if (!w)
 		return false;
-	if ((!w->fp || w->fp > w->sp - sizeof(struct frame_link)) && (!no_code || behind_call(w->ip)))
+	if ((!w->fp || w->fp > w->sp - sizeof(struct frame_link)) &&
+	    (!no_code || behind_call(w->ip) || behind_nop(w->ip)))
 		return false;
 	again = w->doubted_sp == sp && w->runtime == RUNTIME_NONE;
 	w->doubted = again ? w->doubted + 1 : 1;
@@ -239,6 +240,7 @@ static __always_inline enum outcome by_frame_pointer(struct stack_walk *w, bool 
 	w->fp = link.fp;
 	if ((out == OUTCOME_PRESENT && doubtful) || out == OUTCOME_INVALID)
 		return OUTCOME_NO_ROWS;
+	w->by_guess |= w->guessed;
 	if (out == OUTCOME_NONE && may_keep_anything(w))
 		doubt_frame(w, sp, doubtful);
 	return out;
@@ -457,7 +459,7 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
-	w->doubted = w->regs_copied = 0;
+	w->doubted = w->regs_copied = w->by_guess = 0;
 	w->window_bytes = 0;
 	w->below = 0;
 	use_list(w, task, &s->entry);
