@@ -50,11 +50,12 @@ type header struct {
 type entry struct {
 	key, value []byte
 	source     record.ABI
-	cutKey     bool // key is but a prefix
-	cutValue   bool // value is but a prefix
-	lost       bool // there is a value, but nothing is known of it
-	block      int  // the label block it came from
-	rank       int  // within the block; the lower one wins
+	cutKey     bool   // key is but a prefix
+	cutValue   bool   // value is but a prefix
+	lost       bool   // there is a value, but nothing is known of it
+	block      int    // the label block it came from
+	blocks     uint64 // with key and value, a bit each; of a merged one
+	rank       int    // within the block; the lower one wins
 
 	// Of the Registry.
 	renamed bool // by a rule

@@ -32,6 +32,7 @@ func (d *decoder) merge() {
 	kept := d.entries[:0] // never overtakes the reading position
 	for i := 0; i < len(d.entries); {
 		winner, previous := d.entries[i], d.entries[i]
+		winner.blocks = 1 << winner.block
 		for i++; i < len(d.entries) && bytes.Equal(d.entries[i].key, winner.key); i++ {
 			e := d.entries[i]
 			switch {
@@ -41,6 +42,8 @@ func (d *decoder) merge() {
 				d.out.Counts[AnomalyDuplicateKey]++
 			case !bytes.Equal(e.value, winner.value):
 				d.out.Counts[AnomalyConflict]++
+			case !e.cutValue:
+				winner.blocks |= 1 << e.block
 			}
 			previous = e
 		}

@@ -19,7 +19,7 @@ type IDKey struct {
 
 // Promotion says which custom labels hold the ids of the trace and the span that
 // a thread works for. Of several keys the first that a source has counts; a key that two
-// sources have is the one's whose label is kept. A source with both ids has them as the set's
+// sources have with different values is the one's whose label is kept. A source with both ids has them as the set's
 // Link instead of as labels; one with only one of them keeps it as a label, since the other one
 // of another source may be of another trace. A value that is no id is left out: a writer that
 // changes it in place may have been at it.
@@ -75,7 +75,7 @@ type found struct {
 func (d *decoder) pair(p *Promotion) (trace, span found, ok bool) {
 	for trace := range d.find(p.TraceID) {
 		for span := range d.find(p.SpanID) {
-			if trace.at != span.at && d.entries[trace.at].block == d.entries[span.at].block {
+			if trace.at != span.at && d.entries[trace.at].blocks&d.entries[span.at].blocks != 0 {
 				return trace, span, true
 			}
 		}

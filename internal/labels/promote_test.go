@@ -78,6 +78,7 @@ func TestPromoteOfTwoSources(t *testing.T) {
 		"half a pair":      {join(v1(kv("trace", "1")), ofGo(kv("span", "2"))), Link{}, 2, Counts{}},
 		"a whole one, too": {join(v1(kv("trace", "1")), ofGo(kv("root", "3"), kv("span id", "4"))), link(3, 4), 1, Counts{}},
 		"two whole ones":   {join(v1(kv("trace", "1"), kv("span id", "2")), ofGo(kv("root", "3"), kv("span", "4"))), link(1, 2), 2, Counts{}},
+		"one id in both":   {join(v1(kv("trace", "1")), ofGo(kv("trace", "1"), kv("span", "4"))), link(1, 4), 0, Counts{}},
 		"one key in both":  {join(v1(kv("trace", "1")), ofGo(kv("trace", "3"), kv("span", "4"))), Link{}, 2, Counts{AnomalyConflict: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
