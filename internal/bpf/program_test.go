@@ -185,7 +185,13 @@ func TestSampledDuringExec(t *testing.T) {
 	require.NoError(t, s.objs.Sampled.Put(&next, uint8(1)))
 	require.NoError(t, s.Start())
 	run()
-	readUntil(t, s, func(r *Record) bool { return r.Process == next })
+	executed, samples := skipOlder(t, s), 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.Process == next && r.TimeNs > executed {
+			samples++
+		}
+		return samples == 2 // the first one has been told when the second is taken
+	})
 	other := exec.Command("/bin/true")
 	require.NoError(t, other.Run())
 	told := false
