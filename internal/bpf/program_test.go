@@ -18,8 +18,8 @@ import (
 // until it has got its own.
 func TestProgramSources(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-	require.NoError(t, s.Follow())
 	program := buildTarget(t)
+	require.NoError(t, s.Follow())
 	first := startTarget(t, program, "labels-1")
 	var ev record.Event
 	for ev.Kind != record.EventExec || ev.PID != int(first.pid) {
@@ -204,6 +204,19 @@ func TestSampledDuringExec(t *testing.T) {
 
 // That a process is sampled while it ends, and was not before, is told as well: else it would have passed unseen.
 func TestSampledAtItsEnd(t *testing.T) {
+	const attempts = 20 // what it frees may take less than the time between two samples
+	for range attempts {
+		told := samplesToldAtEnd(t)
+		require.LessOrEqual(t, told, 1)
+		if told == 1 {
+			return
+		}
+	}
+	t.Fatalf("none of %d ends was told", attempts)
+}
+
+func samplesToldAtEnd(t *testing.T) (told int) {
+	t.Helper()
 	s := newSampler(t, Config{SamplesPerSecond: 4999, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Follow())
 	// It waits, and has much to free.
@@ -224,14 +237,14 @@ func TestSampledAtItsEnd(t *testing.T) {
 
 	other := exec.Command("/bin/true")
 	require.NoError(t, other.Run())
-	told := 0
 	for ev := (record.Event{}); ev.PID != other.Process.Pid; {
 		require.NoError(t, readEvent(s, &ev))
 		if ev.Kind == record.EventSampled && ev.Process == id {
 			told++
 		}
 	}
-	require.Equal(t, 1, told)
+	require.NoError(t, s.Close())
+	return told
 }
 
 // execsOf makes a sampler whose events wait for ever if they can, and a program that is told to

@@ -66,8 +66,8 @@ func awaitDrops(t *testing.T, drops func() (map[uint32]uint64, error), uid uint3
 // A user who fills its share of a ring buffer that nobody reads leaves another user
 // its own; when it has been read, the first one is sampled again.
 func TestUserShare(t *testing.T) {
-	const ring = 256 << 10
-	const share = 0.25
+	const ring = 1 << 20
+	const share = 1. / 16 // other users may have theirs
 	s := newSampler(t, Config{SamplesPerSecond: 10_000, RingBufferBytes: ring, UserShare: share})
 	require.NoError(t, s.Start())
 	for range runtime.NumCPU() {

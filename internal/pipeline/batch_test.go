@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
@@ -131,6 +132,25 @@ func TestProfilesBeginApart(t *testing.T) {
 			require.Len(t, begun, 3)
 		})
 	}
+}
+
+// What comes of a user after it has handed over early begins then, also in one batch with others.
+func TestProfilesBehindAnEarlyBatch(t *testing.T) {
+	const before = 300_000 // ns, by which a profile may begin before
+	e, out := testOutput(func(*Options) {})
+	b := e.newBatch(e.cpu)
+	b.startMono -= uint64(time.Second)
+	fill(b, 10, 5, "ten")
+	e.export(b.split())
+	split := b.splits[10] + b.clockOffset
+	b.add(b.user(10), &profile.Sample{Process: 10, TimeUnixNano: split + 1, UserFrames: []uint64{1}})
+	fill(b, 20, 1, "twenty")
+	e.export(b)
+	require.Len(t, out.calls, 2)
+	starts := out.calls[1].starts
+	require.Len(t, starts, 2)
+	require.InDelta(t, split, starts[0], before)
+	require.InDelta(t, b.startMono+b.clockOffset, starts[1], before)
 }
 
 // With batch_per_user each user has a batch of its own, which says whose it is and has

@@ -53,22 +53,22 @@ func (d *deliverer) deliverAll(ctx context.Context, b *batch, k known) {
 	defer d.resolver.end()
 	defer d.tell(b)
 	if !d.byUser {
-		d.deliver(ctx, b, b.byUID(), b.startMono)
+		d.deliver(ctx, b, b.byUID())
 		return
 	}
 	for _, p := range b.byUID() {
 		d.resolver.only(p.uid)
-		d.deliver(userContext(ctx, p.uid), b, []*userBatch{p}, p.startMono)
+		d.deliver(userContext(ctx, p.uid), b, []*userBatch{p})
 	}
 }
 
 // deliver hands what a batch has of some users to the next consumer: as profiles of one dictionary, or of
 // several where they would be too large for a request.
-func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, startMono uint64) {
-	builders := make([]*profile.Builder, len(users))
+func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch) {
+	builders, starts := make([]*profile.Builder, len(users)), make([]uint64, len(users))
 	output, samples := 0, 0
 	for i, p := range users {
-		builders[i] = p.builder
+		builders[i], starts[i] = p.builder, p.startMono+b.clockOffset
 		output += p.builder.OutputBytes()
 		samples += p.builder.Samples()
 	}
@@ -76,8 +76,7 @@ func (d *deliverer) deliver(ctx context.Context, b *batch, users []*userBatch, s
 	hold(output)
 	left := output // of what was not handed over yet
 	defer func() { hold(-left) }()
-	start, end := startMono+b.clockOffset, b.endMono+b.clockOffset
-	for profiles, stats := range profile.Requests(builders, d.resolver, start, end, d.request, &d.serial, hold) {
+	for profiles, stats := range profile.Requests(builders, d.resolver, starts, b.endMono+b.clockOffset, d.request, &d.serial, hold) {
 		d.counts.countBuild(stats)
 		if stats.TooLarge > 0 {
 			d.dropTooLarge(b.stream, int64(stats.TooLarge))

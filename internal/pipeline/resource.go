@@ -3,8 +3,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,26 +10,6 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 )
-
-// decided reports whether only the kernel's word says a resource attribute: which process and program it is, what that was
-// started with, in whose name and in which container. What a process says of itself there is ignored, also of what the
-// receiver does not emit: else a process could pass for another one, or another user's. A key counts as what backends with
-// the names of Prometheus keep of it.
-func decided(key string) bool {
-	key = labels.Undotted(labels.PrometheusName(key))
-	switch key {
-	case "process_pid", "process_owner", "process_command", "process_command_line", "process_command_args", "container_id", "k8s_pod_uid":
-		return true
-	}
-	for _, group := range [...]string{
-		"process_executable_", "process_user_", "process_real_user_", "process_saved_user_", "process_command_",
-	} {
-		if strings.HasPrefix(key, group) {
-			return true
-		}
-	}
-	return false
-}
 
 // putProcess puts what is known of a process; nothing of the one that stands for all
 // beyond the table's bound.
@@ -92,7 +70,7 @@ func putUnknownService(attrs pcommon.Map, info *process.Info) {
 // strings have to be.
 func putResource(to pcommon.Map, attributes []*commonpb.KeyValue) {
 	for _, a := range attributes {
-		if !decided(a.GetKey()) {
+		if !labels.OfKernel(a.GetKey()) {
 			putValue(a.GetValue(), to.PutEmpty(a.GetKey()))
 		}
 	}

@@ -1,6 +1,7 @@
 package processctx
 
 import (
+	"slices"
 	"strings"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -11,7 +12,7 @@ import (
 
 const (
 	// MaxAttributes of the resource are kept, of at most maxResourceBytes; the others are counted. Values that
-	// hold others take many times what their bytes in the message do.
+	// hold others take many times what their bytes in the message do. Nor has a map in a value more keys.
 	MaxAttributes    = 128
 	maxResourceBytes = 128 << 10
 
@@ -127,6 +128,18 @@ func decode(payload []byte) (*Context, error) {
 	return c, nil
 }
 
+// crowded reports whether a value has a map of more than MaxAttributes keys: each of them is compared with the others.
+func crowded(v *commonpb.AnyValue) bool {
+	switch v := v.GetValue().(type) {
+	case *commonpb.AnyValue_ArrayValue:
+		return slices.ContainsFunc(v.ArrayValue.GetValues(), crowded)
+	case *commonpb.AnyValue_KvlistValue:
+		list := v.KvlistValue.GetValues()
+		return len(list) > MaxAttributes || slices.ContainsFunc(list, func(a *commonpb.KeyValue) bool { return crowded(a.GetValue()) })
+	}
+	return false
+}
+
 // setResource keeps the attributes that can be exported. Of a key that comes
 // twice the first stays.
 func (c *Context) setResource(attributes []*commonpb.KeyValue) {
@@ -138,7 +151,8 @@ func (c *Context) setResource(attributes []*commonpb.KeyValue) {
 		}
 		_, twice := seen[a.GetKey()]
 		bytes := attributeMemory(a)
-		if twice || a.GetKey() == "" || a.GetValue().GetValue() == nil || len(c.Resource) == MaxAttributes || sum+bytes > maxResourceBytes {
+		if twice || a.GetKey() == "" || a.GetValue().GetValue() == nil || len(c.Resource) == MaxAttributes || sum+bytes > maxResourceBytes ||
+			crowded(a.GetValue()) {
 			c.LeftOut++
 			continue
 		}

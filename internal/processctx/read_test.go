@@ -186,6 +186,26 @@ func TestReadNestedBounds(t *testing.T) {
 	require.LessOrEqual(t, ResourceBytes(c.Resource), maxResourceBytes)
 }
 
+// A map with more keys than a resource may have is left out, wherever it is.
+func TestReadLargeMaps(t *testing.T) {
+	of := func(name string, n int) *commonpb.KeyValue {
+		list := &commonpb.KeyValueList{}
+		for i := range n {
+			list.Values = append(list.Values, text(fmt.Sprint("k", i), "v"))
+		}
+		return &commonpb.KeyValue{Key: name, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_KvlistValue{KvlistValue: list}}}
+	}
+	within := of("map within a map", 0)
+	within.GetValue().GetKvlistValue().Values = []*commonpb.KeyValue{of("large", MaxAttributes+1)}
+	list := &commonpb.ArrayValue{Values: []*commonpb.AnyValue{of("", MaxAttributes+1).GetValue()}}
+	inList := &commonpb.KeyValue{Key: "map within a list", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}}
+	c, err := Read(published(message(t, []*commonpb.KeyValue{of("large", MaxAttributes+1), of("small", MaxAttributes), within, inList})), mapping)
+	require.NoError(t, err)
+	require.Equal(t, 3, c.LeftOut)
+	require.Len(t, c.Resource, 1)
+	require.Equal(t, "small", c.Resource[0].GetKey())
+}
+
 // A publisher that rewrites its context in place while it is read: what comes
 // out is one version or the other, never a mixture.
 func TestReadWhileUpdated(t *testing.T) {

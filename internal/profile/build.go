@@ -2,6 +2,7 @@ package profile
 
 import (
 	"crypto/rand"
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -54,16 +55,16 @@ type build struct {
 	stats    BuildStats
 	parts    []part
 
-	start, end uint64
-	serial     *uint64 // of the next profile that is handed over
-	sets       map[*labels.Set]setAttributes
-	reserved   map[string]bool  // names of ours, as same returns them
-	names      map[string]bool  // scratch of setAttributes
-	kernel     map[uint64]int32 // locations by address
-	standIn    int32            // location of tooManyFrames; 0: there is none
-	decided    bool             // which entries lack frames
-	hold       func(bytes int)  // nil: nobody is told
-	held       int              // what it has been told of
+	end      uint64  // of the interval
+	serial   *uint64 // of the next profile that is handed over
+	sets     map[*labels.Set]setAttributes
+	reserved map[string]bool  // names of ours, as same returns them
+	names    map[string]bool  // scratch of setAttributes
+	kernel   map[uint64]int32 // locations by address
+	standIn  int32            // location of tooManyFrames; 0: there is none
+	decided  bool             // which entries lack frames
+	hold     func(bytes int)  // nil: nobody is told
+	held     int              // what it has been told of
 
 	// Of the process at hand.
 	process    uint64
@@ -87,6 +88,7 @@ type build struct {
 // part is a Builder of several.
 type part struct {
 	*Builder
+	start   uint64     // when its interval begins
 	times   [][]uint64 // by entry
 	values  [][]int64  // by entry; empty unless of absences
 	frames  int        // that had room: different ones of each process
@@ -100,20 +102,21 @@ type stackRef struct{ part, stack, epoch uint32 }
 
 // newBuild prepares for what was added to Builders, and returns the entries of wanted
 // processes.
-func newBuild(builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64) (b *build, wanted [][]entryRef) {
+func newBuild(builders []*Builder, r Resolver, startsUnixNano []uint64, endUnixNano uint64) (b *build, wanted [][]entryRef) {
 	b = &build{
-		opts: &builders[0].opts, resolver: r,
+		opts: &builders[0].opts, resolver: r, end: endUnixNano,
 		reserved: map[string]bool{}, names: map[string]bool{}, ofResource: map[string]bool{},
 	}
 	for _, name := range ours() {
 		b.reserved[b.same(name)] = true
 	}
-	for _, of := range builders {
+	for i, of := range builders {
 		of.lackingFrames = 0
-		b.parts = append(b.parts, part{Builder: of, times: byEntry(of, of.sampleTimes), values: byEntry(of, of.sampleValues)})
+		b.parts = append(b.parts, part{
+			Builder: of, start: startsUnixNano[i], times: byEntry(of, of.sampleTimes), values: byEntry(of, of.sampleValues),
+		})
 	}
 	wanted = b.wanted(b.entriesByProcess())
-	b.start, b.end = b.widen(wanted, startUnixNano, endUnixNano)
 	return b, wanted
 }
 
@@ -161,19 +164,16 @@ func (b *build) wanted(groups [][]entryRef) [][]entryRef {
 	})
 }
 
-// widen returns the half-open interval that covers start, end and all timestamps of
-// groups of entries.
-func (b *build) widen(groups [][]entryRef, start, end uint64) (uint64, uint64) {
-	end = max(start, end)
-	for _, entries := range groups {
-		for _, entry := range entries {
-			for _, t := range b.times(entry) {
-				start = min(start, t)
-				end = max(end, t+1)
-			}
+// spanOf returns the half-open interval of what entries of one process are of, which covers all of their timestamps.
+func (b *build) spanOf(entries []entryRef) (start, end uint64) {
+	start, end = math.MaxUint64, b.end
+	for _, entry := range entries {
+		start = min(start, b.parts[entry.part].start)
+		for _, t := range b.times(entry) {
+			start, end = min(start, t), max(end, t+1)
 		}
 	}
-	return start, end
+	return start, max(start, end)
 }
 
 // byEntry returns what all samples have, by entry and in order of arrival.
@@ -237,9 +237,10 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 	sp.Scope().SetVersion(b.opts.ScopeVersion)
 	p := sp.Profiles().AppendEmpty()
 	p.SetProfileID(newProfileID())
-	start := b.startOf(serial)
+	start, end := b.spanOf(entries)
+	start = startOf(start, serial)
 	p.SetTime(pcommon.Timestamp(start))
-	p.SetDurationNano(b.end - start)
+	p.SetDurationNano(end - start)
 	b.setType(p)
 	p.Samples().EnsureCapacity(len(entries))
 	for n := 0; n < len(entries); {
@@ -419,9 +420,10 @@ func (b *build) known(locations map[uint64]int32, f decodedFrame) int32 {
 			return b.tooMany()
 		}
 		before := b.tables.bytes
-		i = b.tables.location(f.addr, b.resolver.Frame(b.process, b.epoch, f.kind, f.addr))
+		frame := b.resolver.Frame(b.process, b.epoch, f.kind, f.addr)
+		i = b.tables.location(f.addr, frame)
 		if f.kind != Kernel {
-			b.weighFrame(before)
+			b.weighFrame(&frame, before)
 		}
 		locations[f.addr] = i
 	}
@@ -437,8 +439,9 @@ func (b *build) runtimeFrame(f decodedFrame) int32 {
 			return b.tooMany()
 		}
 		before := b.tables.bytes
-		i = b.tables.location(0, b.resolver.RuntimeFrame(b.process, record.RuntimeWord(f.addr), f.object))
-		b.weighFrame(before)
+		frame := b.resolver.RuntimeFrame(b.process, record.RuntimeWord(f.addr), f.object)
+		i = b.tables.location(0, frame)
+		b.weighFrame(&frame, before)
 		b.runtime[key] = i
 	}
 	return i

@@ -85,7 +85,7 @@ func (b *Builder) Add(s *Sample) (news bool) {
 		link:    s.Link,
 		stack:   stack,
 		epoch:   s.Epoch,
-		cut:     incomplete(s.UserStack) || s.KernelStack == record.OutcomeTruncated,
+		cut:     incomplete(s.UserStack) || incomplete(s.KernelStack),
 		state:   s.State,
 	}
 	if b.opts.TraceAttributes && !s.Link.IsZero() {

@@ -42,8 +42,8 @@ func TestOneSample(t *testing.T) {
 	require.Equal(t, "cpu", text.At(int(profile.PeriodType().TypeStrindex())))
 	require.Equal(t, "nanoseconds", text.At(int(profile.PeriodType().UnitStrindex())))
 	require.Equal(t, int64(52_631_578), profile.Period())
-	require.Equal(t, pcommon.Timestamp(1000), profile.Time())
-	require.Equal(t, uint64(1000), profile.DurationNano())
+	require.Equal(t, pcommon.Timestamp(startOf(1000, 0)), profile.Time())
+	require.Equal(t, uint64(2000), uint64(profile.Time())+profile.DurationNano())
 	require.False(t, profile.ProfileID().IsEmpty())
 	require.Zero(t, profile.Samples().At(0).Values().Len())
 }
@@ -180,38 +180,60 @@ func TestOneResourceForEachProcess(t *testing.T) {
 	require.Equal(t, 2, p.Dictionary().StackTable().Len(), "the dictionary is shared")
 }
 
+// A profile covers the interval, and timestamps of its process that lie outside; those of others do not move it.
 func TestTimeRangeCoversTimestamps(t *testing.T) {
+	const u = timesApart
 	for name, tc := range map[string]struct {
 		start, end uint64
-		times      []uint64
-		wantStart  uint64
-		wantEnd    uint64
+		times      []uint64    // each of a process of its own
+		want       [][2]uint64 // start and end
 	}{
-		"inside":     {1000, 2000, []uint64{1000, 1999}, 1000, 2000},
-		"at the end": {1000, 2000, []uint64{2000}, 1000, 2001},
-		"after":      {1000, 2000, []uint64{1500, 2500, 1600}, 1000, 2501},
-		"before":     {1000, 2000, []uint64{1500, 900, 1600}, 900, 2000},
-		"both":       {1000, 2000, []uint64{5000, 1}, 1, 5001},
-		"no range":   {1000, 1000, []uint64{1000}, 1000, 1001},
-		"backwards":  {2000, 1000, []uint64{1500}, 1500, 2000},
-		"absurd":     {1000, 2000, []uint64{math.MaxUint64}, 1000, math.MaxInt64 + 1},
+		"inside":     {1000, 2000, []uint64{1000, 1999}, [][2]uint64{{1000 * u, 2000 * u}, {1000 * u, 2000 * u}}},
+		"at the end": {1000, 2000, []uint64{2000}, [][2]uint64{{1000 * u, 2000*u + 1}}},
+		"after":      {1000, 2000, []uint64{1500, 2500}, [][2]uint64{{1000 * u, 2000 * u}, {1000 * u, 2500*u + 1}}},
+		"before":     {1000, 2000, []uint64{1500, 900, 1600}, [][2]uint64{{1000 * u, 2000 * u}, {900 * u, 2000 * u}, {1000 * u, 2000 * u}}},
+		"both":       {1000, 2000, []uint64{5000, 1}, [][2]uint64{{1000 * u, 5000*u + 1}, {1 * u, 2000 * u}}},
+		"no range":   {1000, 1000, []uint64{1000}, [][2]uint64{{1000 * u, 1000*u + 1}}},
+		"backwards":  {2000, 1000, []uint64{1500}, [][2]uint64{{1500 * u, 1500*u + 1}}},
+		"absurd":     {1000, 2000, []uint64{math.MaxUint64 / u}, [][2]uint64{{1000 * u, math.MaxInt64 + 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewBuilder(everything())
 			for i, at := range tc.times {
 				s := sample()
-				s.Process, s.TimeUnixNano = uint64(i), at
+				s.Process, s.TimeUnixNano = uint64(i), at*u
 				b.Add(&s)
 			}
-			p, _ := buildOne(b, &resolver{}, tc.start, tc.end)
+			p, _ := buildOne(b, &resolver{}, tc.start*u, tc.end*u)
 			require.Empty(t, conformance.Check(p))
 			for i, rp := range p.ResourceProfiles().All() {
 				start, duration := uint64(theProfile(t, rp).Time()), theProfile(t, rp).DurationNano()
-				require.Equal(t, max(tc.wantStart-uint64(i), 1), start)
-				require.Equal(t, tc.wantEnd, start+duration)
+				require.Equal(t, tc.want[i][0]-uint64(i), start)
+				require.Equal(t, tc.want[i][1], start+duration)
 			}
 		})
 	}
+}
+
+// A process with samples of several users begins where the first of their intervals does.
+func TestTimeRangeOfUsers(t *testing.T) {
+	const u = timesApart
+	early, late := NewBuilder(everything()), NewBuilder(everything())
+	for process, of := range [][]*Builder{{early}, {late}, {early, late}} {
+		for _, b := range of {
+			s := sample()
+			s.Process, s.TimeUnixNano = uint64(process), 1999*u
+			b.Add(&s)
+		}
+	}
+	begun := map[uint64]uint64{}
+	for p := range Requests([]*Builder{early, late}, &resolver{}, []uint64{1000 * u, 1500 * u}, 2000*u, math.MaxInt, new(uint64), nil) {
+		for i, rp := range p.ResourceProfiles().All() {
+			process, _ := rp.Resource().Attributes().Get("process.pid")
+			begun[uint64(process.Int())] = uint64(theProfile(t, rp).Time()) + uint64(i)
+		}
+	}
+	require.Equal(t, map[uint64]uint64{0: 1000 * u, 1: 1500 * u, 2: 1000 * u}, begun)
 }
 
 func TestNoSamples(t *testing.T) {

@@ -3,9 +3,12 @@ package profile
 // tooManyFrames stands in the place of a user's frames for which a batch has no room.
 const tooManyFrames = "<too many frames>"
 
-// frameBytes is what a frame may add to the output to count as one of Options.MaxFrames. One that adds more, by inlined
-// functions or long names, counts once for each.
-const frameBytes = 512
+// What a frame may take to count as one of Options.MaxFrames. One that takes more counts once more for each.
+const (
+	frameBytes = 512     // that it adds to the output, by inlined functions or long names
+	lineBytes  = 256     // of text that a function counts as besides its names
+	textBytes  = 4 << 10 // of text that are looked up in the output
+)
 
 // builtStack is a stack of the output.
 type builtStack struct {
@@ -34,8 +37,15 @@ func (b *build) admit() bool {
 	return true
 }
 
-// weighFrame counts what the frame that was admitted last has added to the output since that had so many bytes.
-func (b *build) weighFrame(before int) { b.admitted += (b.tables.bytes - before) / frameBytes }
+// weighFrame counts what the frame that was admitted last has added to the output since that had so many bytes, or
+// what it took to find in it what was there, if that is more.
+func (b *build) weighFrame(f *Frame, before int) {
+	text := 0
+	for i := range f.Lines {
+		text += lineBytes + len(f.Lines[i].Function) + len(f.Lines[i].File)
+	}
+	b.admitted += max((b.tables.bytes-before)/frameBytes, text/textBytes)
+}
 
 // tooMany returns the location that stands for all frames that are left out.
 func (b *build) tooMany() int32 {

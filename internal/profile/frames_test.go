@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,7 +198,7 @@ func TestFramesOfPieces(t *testing.T) {
 	flood(b, 1, samples, depth)
 	r := newAsked()
 	pieces, held, total, whole := 0, 0, 0, 0
-	for p, stats := range Requests([]*Builder{b}, r, 1000, 2000, 32<<10, new(uint64), func(bytes int) { held += bytes }) {
+	for p, stats := range Requests([]*Builder{b}, r, []uint64{1000}, 2000, 32<<10, new(uint64), func(bytes int) { held += bytes }) {
 		require.Zero(t, stats.TooLarge)
 		require.Positive(t, held)
 		pieces++
@@ -214,4 +215,48 @@ func TestFramesOfPieces(t *testing.T) {
 	require.Equal(t, samples, total)
 	require.Equal(t, bound/depth, whole)
 	require.LessOrEqual(t, r.frames[1], 5*bound, "when all is one, and in pieces of pieces")
+}
+
+// Frames whose functions the output has already count by what it takes to find these.
+func TestFramesOfManyLines(t *testing.T) {
+	const bound = 100
+	for name, tc := range map[string]struct {
+		frame  Frame
+		frames int // of which nobody is asked for more
+	}{
+		"few":  {Frame{Lines: slices.Repeat([]Line{{Function: "f", File: "g"}}, 2)}, bound},
+		"many": {Frame{Lines: slices.Repeat([]Line{{Function: "f", File: "g"}}, 128)}, bound / 9},
+		"long": {Frame{Lines: slices.Repeat([]Line{{Function: strings.Repeat("f", 4<<10), File: strings.Repeat("g", 4<<10)}}, 2)}, bound / 5},
+	} {
+		for _, kind := range []uint64{0, uint64(record.NewRuntimeWord(record.RuntimeCPython, 1, 2))} {
+			b := NewBuilder(Options{Period: 1, MaxFrames: bound})
+			for i := range uint64(2 * bound) {
+				s := Sample{TimeUnixNano: 1500, UserFrames: []uint64{8 + 16*i}, UserStack: record.OutcomePresent}
+				if kind != 0 {
+					s.UserFrames = []uint64{kind, 64 * i}
+				}
+				b.Add(&s)
+			}
+			r := &sameFrame{frame: tc.frame}
+			buildAll([]*Builder{b}, r, 1000, 2000)
+			require.InDelta(t, tc.frames, r.asked, 3, name)
+		}
+	}
+}
+
+// sameFrame says the same of every frame.
+type sameFrame struct {
+	resolver
+	frame Frame
+	asked int
+}
+
+func (r *sameFrame) Frame(uint64, uint32, FrameKind, uint64) Frame {
+	r.asked++
+	return r.frame
+}
+
+func (r *sameFrame) RuntimeFrame(uint64, record.RuntimeWord, uint64) Frame {
+	r.asked++
+	return r.frame
 }

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func heapBytes() int {
 func built(t *testing.T, r Resolver, builders ...*Builder) (p pprofile.Profiles, stats BuildStats, grown, told int) {
 	t.Helper()
 	before, held, peak, requests := heapBytes(), 0, 0, 0
-	for p, stats = range Requests(builders, r, 1000, 2000, 1<<30, new(uint64), func(bytes int) {
+	for p, stats = range Requests(builders, r, slices.Repeat([]uint64{1000}, len(builders)), 2000, 1<<30, new(uint64), func(bytes int) {
 		held += bytes
 		peak = max(peak, held)
 	}) {

@@ -205,7 +205,7 @@ func (r *reference) add(s *Sample) {
 	default:
 		f.attrs["custom_labels.stack_truncated"] = true
 	}
-	if s.KernelStack == record.OutcomeTruncated {
+	if s.KernelStack == record.OutcomeTruncated || s.KernelStack == record.OutcomeFault {
 		f.attrs["custom_labels.stack_truncated"] = true
 	}
 	if s.Set != nil {

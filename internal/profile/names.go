@@ -25,10 +25,12 @@ func (b *build) same(name string) string {
 	return name
 }
 
-// taken reports whether a label cannot have a name, because another attribute has it.
+// taken reports whether a label cannot have a name, because another attribute has it. Where those of a process and of
+// its samples become one, a label also says nothing that is the kernel's to say, whether it says it or not: a backend
+// would take it for the kernel's.
 func (b *build) taken(name string) bool {
 	name = b.same(name)
-	return b.reserved[name] || b.ofResource[name] || b.opts.PrometheusNames && added(name)
+	return b.reserved[name] || b.ofResource[name] || b.opts.PrometheusNames && (added(name) || labels.OfKernel(name))
 }
 
 // added reports whether a name, without its dots, is one of an attribute that processors behind the receiver add to

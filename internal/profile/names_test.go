@@ -97,3 +97,14 @@ func TestPrometheusNamesOfResources(t *testing.T) {
 	require.Equal(t, map[string]any{"service_name": "mine", "region": "eu"}, attrs[1], "the other process has no such attribute")
 	require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 6}, stats)
 }
+
+// What is the kernel's to say no label says in a name that a backend has for it, also where the resource says nothing.
+func TestPrometheusNamesOfKernel(t *testing.T) {
+	set := labels.NewSet(false, v1("container.id", "another's"), v1("process_owner", "root"), v1("k8s.pod.uid", "another's"), v1("container.name", "mine"))
+	attrs, _, stats := named(t, "", set, map[string]any{})
+	require.Equal(t, map[string]any{
+		"process.context.label.container.id": "another's", "process.context.label.process_owner": "root",
+		"process.context.label.k8s.pod.uid": "another's", "container.name": "mine",
+	}, attrs[0])
+	require.EqualValues(t, 6, stats.RenamedKeys, "of two processes")
+}

@@ -11,12 +11,14 @@ import (
 )
 
 // Requests yields what was added to Builders of the same options, at least one, since their last Reset, and leaves it
-// there: in pieces of at most maxBytes each, as they are sent, with what is in each. The profiles cover
-// [startUnixNano, endUnixNano), widened where timestamps lie outside. Without samples of wanted processes there are
-// none. Mostly there is one piece. Else the users with little come first and together, and each user with more than one request has requests of its own: what
-// a user's processes are called or publish does not move the others' samples. A process
-// comes in several pieces if it must, and so does an entry that has many samples. A single entry
-// that leaves its samples too little room is left out; they are counted in a piece without profiles.
+// there: in pieces of at most maxBytes each, as they are sent, with what is in each. startsUnixNano says when the interval
+// of each Builder begins. The profile of a process covers from the first of these of the Builders that have samples of it
+// to endUnixNano, widened where timestamps of its own lie outside. Without samples of wanted processes there are none.
+//
+// Mostly there is one piece. Else the users with little come first and together, and each user with more than one
+// request has requests of its own: what a user's processes are called or publish does not move the others' samples. A
+// process comes in several pieces if it must, and so does an entry that has many samples. A single entry that leaves its
+// samples too little room is left out; they are counted in a piece without profiles.
 //
 // What the tables of a piece take beside [Builder.OutputBytes] is known when they are filled: hold is told then how many
 // bytes more, or less, there are. nil: nobody is told.
@@ -24,10 +26,10 @@ import (
 // serial counts the profiles that are yielded. Of as many as timesApart says no two begin at one time, which who has
 // counted them together may rely on, whatever is in which call.
 func Requests(
-	builders []*Builder, r Resolver, startUnixNano, endUnixNano uint64, maxBytes int, serial *uint64, hold func(bytes int),
+	builders []*Builder, r Resolver, startsUnixNano []uint64, endUnixNano uint64, maxBytes int, serial *uint64, hold func(bytes int),
 ) iter.Seq2[pprofile.Profiles, BuildStats] {
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
-		b, wanted := newBuild(builders, r, startUnixNano, endUnixNano)
+		b, wanted := newBuild(builders, r, startsUnixNano, endUnixNano)
 		b.serial, b.hold = serial, hold
 		defer b.release()
 		b.request(wanted, maxBytes, yield)
@@ -58,9 +60,11 @@ func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.P
 // timesApart is within how many profiles no two begin at one time, in ns.
 const timesApart = 1 << 17
 
-// startOf returns when a profile begins: a little before the batch, each at a time of its own.
-func (b *build) startOf(serial uint64) uint64 {
-	return b.start - min(serial%timesApart, max(b.start, 1)-1)
+// startOf returns when a profile begins: a little before what it is of, each at a time of its own, and not at 0, which
+// means not known.
+func startOf(start, serial uint64) uint64 {
+	start -= start % timesApart
+	return max(start-min(serial%timesApart, start), 1)
 }
 
 // weighed is the entries of a process and what they take of a request.

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // pieces are the requests of Builders, as many bytes long as they are when they are sent.
 func pieces(t *testing.T, maxBytes int, r Resolver, builders ...*Builder) (samples [][]flatSample, stats []BuildStats) {
 	t.Helper()
-	for p, s := range Requests(builders, r, 1000, 2000, maxBytes, new(uint64), nil) {
+	for p, s := range Requests(builders, r, slices.Repeat([]uint64{1000}, len(builders)), 2000, maxBytes, new(uint64), nil) {
 		flat := []flatSample{}
 		if s.Samples > 0 {
 			flat = flatten(t, p)
@@ -119,23 +120,26 @@ func TestRequestsOfOneProcess(t *testing.T) {
 // Backends keep one of several profiles of equal labels and time, and do not keep what tells processes apart: no two
 // profiles begin at one time, in one piece, several, or several calls.
 func TestProfilesBeginApart(t *testing.T) {
-	const start, end = 1_000_000_000, 2_000_000_000
+	const start, end = 8000 * timesApart, 9000 * timesApart
 	b := NewBuilder(everything())
 	for i := range 300 {
 		s := sample()
 		s.Process, s.TimeUnixNano, s.UserFrames = uint64(1+i%3*i), start+uint64(i), []uint64{uint64(i)}
+		if i%4 == 0 {
+			s.TimeUnixNano = start - uint64(i) // its profile begins before
+		}
 		b.Add(&s)
 	}
 	begun := map[uint64]bool{}
 	serial := uint64(timesApart - 10)
 	profiles := func(maxBytes int) (n int) {
-		for p := range Requests([]*Builder{b}, &resolver{}, start, end, maxBytes, &serial, nil) {
+		for p := range Requests([]*Builder{b}, &resolver{}, []uint64{start}, end, maxBytes, &serial, nil) {
 			require.Empty(t, conformance.Check(p))
 			for _, rp := range p.ResourceProfiles().All() {
 				one := theProfile(t, rp)
 				at := uint64(one.Time())
 				require.False(t, begun[at], "%d", at)
-				require.Greater(t, at, uint64(start-timesApart))
+				require.Greater(t, at, uint64(start-2*timesApart))
 				require.EqualValues(t, end, at+one.DurationNano())
 				begun[at] = true
 				n++
@@ -172,7 +176,7 @@ func TestRequestsOfOneEntry(t *testing.T) {
 	whole := flatten(t, p)[0]
 	values := map[uint64]int64{}
 	requests := 0
-	for p, stats := range Requests([]*Builder{b}, &resolver{}, 1000, 2000, 8<<10, new(uint64), nil) {
+	for p, stats := range Requests([]*Builder{b}, &resolver{}, []uint64{1000}, 2000, 8<<10, new(uint64), nil) {
 		requests++
 		require.Zero(t, stats.TooLarge)
 		require.LessOrEqual(t, requestBytes(p), 8<<10)
@@ -243,7 +247,7 @@ func TestRequestBytes(t *testing.T) {
 // Who takes no more requests gets none.
 func TestRequestsStop(t *testing.T) {
 	n := 0
-	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, 1000, 2000, 8<<10, new(uint64), nil) {
+	for range Requests([]*Builder{of([]uint64{7, 8}, 400)}, &resolver{}, []uint64{1000}, 2000, 8<<10, new(uint64), nil) {
 		n++
 		break
 	}

@@ -20,7 +20,8 @@ const (
 	// that has template parameters or closures: with n references it can copy 1.4^n times what the
 	// name is (substitution). A name with few references and few bytes is demangled at once. Of
 	// another one the beginning is tried first, and then more of it, by so many references or
-	// bytes that it can take some 20 times as long. All trials of a name take maxTrial at most.
+	// bytes that it can take some 20 times as long. All trials of a name take maxTrial at most. A Rust name (v0) refers
+	// by B_, B0_ and so on, and can have the same read as often without a byte of output.
 	cheapReferences, cheapBytes = 16, 256
 	moreReferences              = 8
 	maxTrial                    = 2 * time.Millisecond // of CPU time; usual names take a quarter at most
@@ -61,7 +62,7 @@ func (d *demangler) name(name string) (readable string) {
 			readable = name
 		}
 	}()
-	if name[1] == 'Z' && (conversions(name) > maxConversions || !d.affordable(name)) {
+	if name[1] == 'Z' && conversions(name) > maxConversions || !d.affordable(name) {
 		return name
 	}
 	kept := keepUnderscores(name)
@@ -71,11 +72,15 @@ func (d *demangler) name(name string) (readable string) {
 	return strings.ToValidUTF8(readable, "\uFFFD")
 }
 
-// affordable reports whether a C++ name can be demangled in a short time.
+// affordable reports whether a mangled name can be demangled in a short time.
 func (d *demangler) affordable(name string) bool {
+	reference := byte('S')
+	if name[1] == 'R' {
+		reference = 'B'
+	}
 	references, bytes, left := cheapReferences, cheapBytes, maxTrial
 	for i := range len(name) {
-		if name[i] == 'S' {
+		if name[i] == reference {
 			references--
 		}
 		if references >= 0 && i < bytes {
@@ -91,7 +96,7 @@ func (d *demangler) affordable(name string) bool {
 		}
 		left -= took
 		references, bytes = moreReferences, i+i/2
-		if name[i] == 'S' {
+		if name[i] == reference {
 			references--
 		}
 	}
@@ -114,6 +119,10 @@ func trial(name string) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := threadTime()
-	_, _ = demangle.ToAST(name)
+	if name[1] == 'R' { // which is written while it is read
+		_, _ = demangle.ToString(name, demangle.MaxLength(maxDemangledBits))
+	} else {
+		_, _ = demangle.ToAST(name)
+	}
 	return threadTime() - began
 }

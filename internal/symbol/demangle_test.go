@@ -83,3 +83,49 @@ func TestNameOfCopies(t *testing.T) {
 	require.Equal(t, "f(int)", d.name("_Z1fi"))
 	require.NotEqual(t, copied(3), (&demangler{}).name(copied(3)))
 }
+
+// rustReference is a back reference of a Rust name.
+func rustReference(at int) string {
+	if at == 0 {
+		return "B_"
+	}
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	number := ""
+	for at--; at > 0 || number == ""; at /= len(digits) {
+		number = string(digits[at%len(digits)]) + number
+	}
+	return "B" + number + "_"
+}
+
+// followed is a Rust function whose type arguments are a crate without a name, long chains of references to it, and as
+// many of these as there may be in a name.
+func followed(chain, wide int) string {
+	name := "INvC1a1f"
+	add := func(of string) (at int) {
+		at = len(name)
+		name += of
+		return at
+	}
+	last := add("C0")
+	for range chain {
+		last = add(rustReference(last))
+	}
+	for range 2 {
+		last = add("T" + strings.Repeat(rustReference(last), wide) + "E")
+	}
+	return "_R" + name + "E"
+}
+
+// A Rust name whose references are followed for long stays as it is, though it stands for few bytes. Usual ones do not.
+func TestNameOfReferences(t *testing.T) {
+	const want = "a::f::<, , , , (, ), ((, ), (, ))>"
+	require.Equal(t, want, (&demangler{}).name(followed(3, 2)))
+	long := followed(200, 40)
+	require.Less(t, len(long), 1<<10+200)
+	var d demangler
+	for range maxCostly + 1 {
+		require.Equal(t, long, d.name(long))
+	}
+	require.Equal(t, maxCostly, d.costly)
+	require.Equal(t, want, d.name(followed(3, 2)))
+}

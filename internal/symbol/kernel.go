@@ -84,7 +84,7 @@ func (k *Kernel) Lookup(addr uint64) (name, module string, ok bool) {
 		return "", "", false
 	}
 	k.outside = k.outside || f.size != 0
-	name, ok = k.memo.names[f.start]
+	name, ok = k.memo.find(f.start)
 	if !ok {
 		name, _ = namer{}.name(&demangler{}, f.name)
 		k.memo.keep(f.start, name)

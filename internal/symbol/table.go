@@ -30,14 +30,14 @@ func (t *Table) Len() int { return len(t.sizes) }
 func (t *Table) Bytes() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.bytes() + t.memo.bytes
+	return t.bytes() + t.memo.bytes()
 }
 
 // forget drops the names that are kept ready, and returns how many bytes they took.
 func (t *Table) forget() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.memo.bytes
+	n := t.memo.bytes()
 	t.memo = memo[int]{}
 	return n
 }
@@ -54,14 +54,14 @@ func (t *Table) lookup(vaddr uint64, of namer) (name string, more int, ok bool) 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	name, ok = t.memo.names[i]
-	if ok {
-		return name, 0, true
+	before := t.memo.bytes()
+	name, ok = t.memo.find(i)
+	if !ok {
+		if name, ok = of.name(&t.demangler, t.nameOf(i)); ok {
+			t.memo.keep(i, name)
+		}
 	}
-	if name, ok = of.name(&t.demangler, t.nameOf(i)); ok {
-		more = t.memo.keep(i, name)
-	}
-	return name, more, true
+	return name, t.memo.bytes() - before, true
 }
 
 func (t *Table) find(vaddr uint64) int {

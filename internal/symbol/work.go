@@ -50,5 +50,5 @@ func (c *PerfMaps[K]) Yield(bytes int) (dropped int) {
 func (k *Kernel) Bytes() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.symbols.bytes() + k.memo.bytes
+	return k.symbols.bytes() + k.memo.bytes()
 }

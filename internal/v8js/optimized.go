@@ -107,7 +107,11 @@ type compiled struct {
 	calls     []call
 	frames    []callFrame // of calls
 	exits     exits
+	partial   bool // V8 has not noted lines of some call yet
 }
+
+// Partial implements langruntime.Partial.
+func (c *compiled) Partial() bool { return c.partial }
 
 // Bytes implements langruntime.Function.
 func (c *compiled) Bytes() int {
@@ -253,6 +257,7 @@ func (r *codeReader) literal(n int32) (int32, error) {
 	r.linesRead[i] = true
 	if r.scripts[i] != nil && r.bytecodes[i] != 0 {
 		r.linesOf[i], err = r.bytecodeLines(r.bytecodes[i], r.scripts[i])
+		r.to.partial = r.to.partial || r.linesOf[i] == nil
 	}
 	return i, err
 }

@@ -148,6 +148,28 @@ func TestOptimized(t *testing.T) {
 	})
 }
 
+// Code whose functions V8 has noted no lines of says that it lacks them, so that it is read again.
+func TestOptimizedWithoutLines(t *testing.T) {
+	everyVersion(t, func(t *testing.T, b *builder) {
+		if b.l.release.translations == "" {
+			return // no lines of bytecode are asked for
+		}
+		for _, noted := range []bool{false, true} {
+			outer, _ := b.function("outer")
+			inner, bytecode := b.function("inner")
+			if !noted {
+				b.set(bytecode, b.l.release.bytecodePositions, b.object(typeUndefined, 16))
+			}
+			c := &compilation{functions: []uint64{outer, inner}, callers: []int{-1}, calls: [][]int{{0, 1}}}
+			p, err := b.l.Open(b.memory, 0)
+			require.NoError(t, err)
+			f, err := b.readCode(t, p, b.compile(c))
+			require.NoError(t, err)
+			require.Equal(t, !noted, f.(langruntime.Partial).Partial())
+		}
+	})
+}
+
 // Maglev says otherwise where its calls go on.
 func TestMaglev(t *testing.T) {
 	everyVersion(t, func(t *testing.T, b *builder) {

@@ -34,7 +34,7 @@ func TestRestart(t *testing.T) {
 
 	shutdownWithoutStart(t)
 	runReceivers(t, w, size(997, 997, 97)) // whatever the process opens once for all is open now
-	before := kernelObjectsOf(t, os.Getpid())
+	before := settledKernelObjectsOf(t, os.Getpid(), kernelObjects.counts)
 	require.Empty(t, before.programs)
 	require.Empty(t, before.maps)
 	fmt.Printf("idle: %v\n", before)

@@ -443,7 +443,8 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
-	*body_word(s, at) = regs->ip;
+	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
+	*body_word(s, at) = regs->ip - regs->called;
 	if (unlikely(!regs->result) && is_new_task(task, regs)) {
 		s->header.user_stack = OUTCOME_PRESENT;
 		return 1;
@@ -456,7 +457,6 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 #endif
 	w->at = at + 8;
 	w->frames = 1;
-	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	w->exact = !regs->called;
 	w->regs_known = w->fp_known = w->sp_known = 1;
 	w->doubted = w->regs_copied = w->by_guess = 0;

@@ -23,7 +23,7 @@ type unit struct {
 	count     bool    // hits, of periodNs each; otherwise nanoseconds
 	periodNs  int64   // 0 off the CPU
 	threshold float64 // the part of all absences that values stand for
-	told      int64   // absences that had a value
+	told      int64   // absences of that threshold that had a value
 	cut       int64   // absences whose time was cut
 }
 

@@ -85,6 +85,20 @@ func TestAbsencesOfThreshold(t *testing.T) {
 	}
 }
 
+// So do those of processes with few absences each, together.
+func TestAbsencesOfProcesses(t *testing.T) {
+	const processes = 6
+	b := profiletest.Absences()
+	b.Profile.AttributeIndices().Append(b.Attribute(keyThreshold, func(v pcommon.Value) { v.SetDouble(0.4) }))
+	resources := b.Profiles.ResourceProfiles()
+	for range processes - 1 {
+		resources.At(0).CopyTo(resources.AppendEmpty())
+	}
+	hits := int64(0)
+	Walk(b.Profiles, func(s *sample.Sample) { hits += s.Hits })
+	require.EqualValues(t, math.Round(processes*3/0.4), hits)
+}
+
 // A value below the period, or between two multiples of it, is of a hit: none is lost.
 func TestPartsOfPeriods(t *testing.T) {
 	u := unit{kind: sample.OnCPU, periodNs: 10e6}

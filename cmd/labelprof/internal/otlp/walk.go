@@ -11,7 +11,7 @@ import (
 // Walk hands over every on-CPU and off-CPU sample of a batch. The batch must not have been
 // marshalled: that turns resource attributes into references.
 func Walk(profiles pprofile.Profiles, visit func(*sample.Sample)) sample.Batch {
-	w := walk{visit: visit}
+	w := walk{visit: visit, told: map[float64]int64{}}
 	dict := newDictionary(profiles.Dictionary())
 	for _, rp := range profiles.ResourceProfiles().All() {
 		proc := newProcess(dict.texts, rp.Resource())
@@ -28,6 +28,7 @@ func Walk(profiles pprofile.Profiles, visit func(*sample.Sample)) sample.Batch {
 type walk struct {
 	sample.Batch
 	visit func(*sample.Sample)
+	told  map[float64]int64 // unit.told by threshold: a process may have few absences
 }
 
 func (w *walk) profile(dict *dictionary, proc *sample.Process, p pprofile.Profile) {
@@ -36,6 +37,7 @@ func (w *walk) profile(dict *dictionary, proc *sample.Process, p pprofile.Profil
 		w.OtherProfiles++
 		return
 	}
+	u.told = w.told[u.threshold]
 	start := uint64(p.Time())
 	if w.StartNs == 0 || start < w.StartNs {
 		w.StartNs = start
@@ -53,6 +55,7 @@ func (w *walk) profile(dict *dictionary, proc *sample.Process, p pprofile.Profil
 		}
 		w.visit(&s)
 	}
+	w.told[u.threshold] = u.told
 	w.Cut += u.cut
 }
 

@@ -24,7 +24,7 @@ const (
 // kernel says them.
 func OfKernel(key string) bool {
 	switch key {
-	case KeyPID, KeyProcessName, "process.executable.path", "process.real_user.id", "container.id":
+	case KeyPID, KeyProcessName, "process.executable.path", "process.command_args", "process.real_user.id", "container.id", "k8s.pod.uid":
 		return true
 	}
 	return false

@@ -12,7 +12,7 @@ import (
 func TestLookup(t *testing.T) {
 	resource := &Process{Attributes: []Attribute{
 		{Key: KeyPID, Text: "7"}, {Key: KeyProcessName, Text: "evil"}, {Key: "process.executable.path", Text: "/bin/evil"},
-		{Key: "process.real_user.id", Text: "1000"}, {Key: "container.id", Text: "attacker"}, {Key: "service.name", Text: "shop"}, {Key: "host.name", Text: "h"},
+		{Key: "process.real_user.id", Text: "1000"}, {Key: "container.id", Text: "attacker"}, {Key: "k8s.pod.uid", Text: "attacker"}, {Key: "service.name", Text: "shop"}, {Key: "host.name", Text: "h"},
 	}}
 	labels := func(pairs ...string) (a []Attribute) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -31,6 +31,7 @@ func TestLookup(t *testing.T) {
 		"executable":       {s: Sample{Process: resource, Attributes: labels(KeyProcessName, "postgres")}, key: KeyProcessName, want: "evil"},
 		"path":             {s: Sample{Process: resource, Attributes: labels("process.executable.path", "/bin/x")}, key: "process.executable.path", want: "/bin/evil"},
 		"user":             {s: Sample{Process: resource, Attributes: labels("process.real_user.id", "0")}, key: "process.real_user.id", want: "1000"},
+		"pod":              {s: Sample{Process: resource, Attributes: labels(LabelPrefix+"k8s.pod.uid", "victim")}, key: "k8s.pod.uid", want: "attacker"},
 		"container":        {s: Sample{Process: resource, Attributes: labels(LabelPrefix+"container.id", "victim")}, key: "container.id", want: "attacker"},
 		"PID of pprof":     {s: Sample{Process: &Process{}, Attributes: labels(KeyPID, "7", LabelPrefix+KeyPID, "4242")}, key: KeyPID, want: "7"},
 		"another resource": {s: Sample{Process: resource, Attributes: labels("host.name", "mine")}, key: "host.name", want: "mine"},

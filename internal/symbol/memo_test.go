@@ -1,0 +1,41 @@
+package symbol
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Names that are asked for again stay, whatever else is kept meanwhile; others go, and their bytes with them.
+func TestMemoOfManyNames(t *testing.T) {
+	for name, text := range map[string]string{"many": "", "long": strings.Repeat("n", maxMemoBytes/100)} {
+		var m memo[int]
+		m.keep(-1, "kept")
+		m.keep(-2, "left")
+		for i := range 3 * maxMemo {
+			_, ok := m.find(i)
+			require.False(t, ok)
+			m.keep(i, text)
+			if i%40 == 0 {
+				kept, ok := m.find(-1)
+				require.True(t, ok, "%s: %d", name, i)
+				require.Equal(t, "kept", kept)
+			}
+			require.LessOrEqual(t, m.bytes(), maxMemoBytes)
+			require.LessOrEqual(t, len(m.recent.names)+len(m.older.names), maxMemo)
+			if text != "" && i == 400 {
+				break
+			}
+		}
+		_, ok := m.find(-2)
+		require.False(t, ok, name)
+		bytes := 0
+		for _, g := range []*generation[int]{&m.recent, &m.older} {
+			for _, name := range g.names {
+				bytes += memoBytes + len(name)
+			}
+		}
+		require.Equal(t, bytes, m.bytes())
+	}
+}
