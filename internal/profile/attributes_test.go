@@ -118,14 +118,16 @@ func TestStackMarks(t *testing.T) {
 	b.Add(&Sample{TimeUnixNano: 1500})
 	b.Add(&Sample{TimeUnixNano: 1501})
 	b.Add(&Sample{TimeUnixNano: 1502, KernelFrames: []uint64{2}, KernelStack: record.OutcomeTruncated, UserStack: record.OutcomePresent})
+	b.Add(&Sample{TimeUnixNano: 1503, UserFrames: []uint64{2}, KernelStack: record.OutcomeFault, UserStack: record.OutcomePresent})
 	p, stats := buildOne(b, &resolver{}, 1000, 2000)
 	flat := flatten(t, p)
 	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[0].attrs)
 	require.Equal(t, "[unknown]", flat[1].stack)
 	require.Empty(t, flat[1].attrs)
 	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[2].attrs)
-	require.Len(t, flat, 3)
-	require.Equal(t, BuildStats{Resources: 1, Samples: 4}, stats)
+	require.Equal(t, map[string]any{"custom_labels.stack_truncated": true}, flat[3].attrs)
+	require.Len(t, flat, 4)
+	require.Equal(t, BuildStats{Resources: 1, Samples: 5}, stats)
 }
 
 func TestResourceIsMadeValid(t *testing.T) {
