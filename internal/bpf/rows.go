@@ -173,17 +173,20 @@ func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 	if !ok {
 		return nil
 	}
+	var errs []error
 	for _, file := range table.files {
-		if err := s.forgetFileRows(file, id); err != nil {
-			return fmt.Errorf("remove unwind table: %w", err)
-		}
+		// What stays refers to a table of another number.
+		errs = append(errs, s.forgetFileRows(file, id))
 	}
 	if err := s.objs.UnwindTables.Delete(table.slot); err != nil {
 		return fmt.Errorf("remove unwind table: %w", err)
 	}
 	s.unsetTable(id)
 	s.tables.free = append(s.tables.free, table.slot)
-	return table.m.Close()
+	if err := errors.Join(append(errs, table.m.Close())...); err != nil {
+		return fmt.Errorf("remove unwind table: %w", err)
+	}
+	return nil
 }
 
 // close closes what the slots hold.

@@ -183,7 +183,7 @@ func (c *Cache) weigh(f *File) {
 		return
 	}
 	held := fileBytes + len(f.path) + f.places.bytes()
-	if f.first == nil {
+	if f.first == nil && f.loaded.Load() {
 		held += f.facts.bytes()
 	}
 	c.used.Add(budget.OfFiles, held-f.held)

@@ -164,7 +164,7 @@ func (t *Table) goOn(w *worker, p *Process, todo work, same bool) (stays, late b
 	}
 	t.end(w)
 	if w.late {
-		p.work |= todo
+		p.putBack(todo)
 		t.jobs.enqueue(p)
 	}
 	return false, w.late
@@ -190,19 +190,19 @@ func (t *Table) enter(w *worker, p *Process, todo work, of executable.Owner) (en
 	u := t.hanging.of(of.UID)
 	switch now := t.now(); {
 	case !p.owing && t.jobs.owes(of.UID, now): // which was not known when it was taken
-		p.work |= todo
+		p.putBack(todo)
 		t.jobs.enqueue(p)
 		t.hanging.settle(of.UID)
 		return false
 	case p.quarantinedNs > now:
+		p.putBack(todo)
 		p.dueNs = p.quarantinedNs
-		p.work |= todo
 		t.jobs.enqueue(p)
 		t.hanging.settle(of.UID)
 		return false
 	case !u.admits(of.Container):
 		p.state = jobWaiting
-		p.work |= todo
+		p.putBack(todo)
 		u.waiting = append(u.waiting, p)
 		t.hanging.watch()
 		return false

@@ -704,3 +704,19 @@ func TestBirthIsForgotten(t *testing.T) {
 	f.work()
 	require.Same(t, p.Info(), p.birth)
 }
+
+// The end of the thread that is read is not that of its process.
+func TestThreadEndsDuringALook(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/some")
+	status := filepath.Join(f.root, "42", "status")
+	require.NoError(t, os.Rename(status, status+".kept"))
+	p := f.Lookup(image1, 42, nobody, nil)
+	require.NotZero(t, f.work())
+	require.False(t, p.exited)
+	require.False(t, p.Info().Loaded)
+	require.NoError(t, os.Rename(status+".kept", status))
+	f.advance(int64(time.Second))
+	require.NotZero(t, f.work())
+	require.True(t, p.Info().Loaded)
+}

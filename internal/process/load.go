@@ -52,8 +52,11 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 	if w&workForget != 0 {
 		t.mu.Lock()
 		t.forgetting--
+		again := t.byID[p.id]
 		t.mu.Unlock()
-		t.forget(p)
+		if again == nil || again == p { // else it has entered again, and what is published is that one's
+			t.forget(p)
+		}
 		return
 	}
 	if w &^= workTeach; w == 0 {
@@ -176,6 +179,12 @@ func (t *Table) load(p *Process, w work, s *scratch) (retry bool, err error) {
 	sub.coming, sub.interval, sub.order = p.comingEpoch(t.mappingsLostNs), t.interval, p.Info().order
 	t.mu.RUnlock()
 	l, err := t.look(sub, w, s)
+	if errors.Is(err, procfs.ErrNoProcess) {
+		// It may only have been the thread that was read, where the first one has ended before.
+		if _, _, again := t.identify(p.id, p.pid); again == nil {
+			return true, errOtherThread
+		}
+	}
 	if err != nil {
 		return false, err
 	}

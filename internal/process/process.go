@@ -80,13 +80,15 @@ type read struct {
 
 // job is a process's place in the queue. Guarded by Table.mu.
 type job struct {
-	work     work
-	dueNs    int64
-	sequence uint64
-	state    jobState
-	index    int   // in the queue, if it is there
-	turn     *turn // in whose queue it is; nil: in the common one
-	owing    bool  // it is one of jobs.owing
+	work  work
+	dueNs int64
+	// takenDueNs is when what a worker has taken was due.
+	takenDueNs int64
+	sequence   uint64
+	state      jobState
+	index      int   // in the queue, if it is there
+	turn       *turn // in whose queue it is; nil: in the common one
+	owing      bool  // it is one of jobs.owing
 	// quarantinedNs is until when the process is left alone, because a look at it hung.
 	quarantinedNs int64
 	// notBefore bounds the share of time that is spent on one process: on its

@@ -187,10 +187,16 @@ func (t *Table) next() (p *Process, w work) {
 		j.owing++
 	}
 	p.turn = nil
-	w, p.work = p.work, 0
+	w, p.work, p.takenDueNs = p.work, 0, p.dueNs
 	p.state = jobRunning
 	j.rouse() // another worker may take the next one
 	return p, w
+}
+
+// putBack gives a process the work back that a worker has taken and not begun, as urgent as it was. The table is locked.
+func (p *Process) putBack(w work) {
+	p.work |= w
+	p.dueNs = min(p.dueNs, p.takenDueNs)
 }
 
 // done gives a process back, to wait for the work that has come meanwhile.

@@ -280,3 +280,29 @@ func TestMappingsCutAndFiltered(t *testing.T) {
 	f.publishMappings(p, info)
 	require.Len(t, f.rec.mappings[image1], record.MaxUnwindMappings)
 }
+
+// What was published of a process that was thought to have ended, and has entered again, is not taken back.
+func TestEnteredAgainIsNotForgotten(t *testing.T) {
+	f := newRowsFake(t, 64<<20)
+	id, cmd := f.start()
+	look := func() *Process {
+		f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
+		p := f.Lookup(id, cmd.Process.Pid, nobody, nil)
+		for f.advance(10 * ms); !p.Info().Loaded; f.advance(10 * ms) {
+			f.work()
+		}
+		return p
+	}
+	p := look()
+	require.NotEmpty(t, f.rec.mappings)
+	f.mu.Lock()
+	f.finish(p)
+	f.mu.Unlock()
+	f.EndInterval()
+	f.EndInterval()
+	require.NotContains(t, f.byID, id)
+	again := look()
+	require.NotSame(t, p, again)
+	require.NotZero(t, f.takeBack())
+	require.NotEmpty(t, f.rec.mappings)
+}

@@ -445,3 +445,17 @@ func TestTurnsWithoutGroup(t *testing.T) {
 	f.pay(p, workReread, time.Hour)
 	require.NotContains(t, f.jobs.turns, uint32(nobody))
 }
+
+// Work that is put back is as urgent as it was, whatever has been scheduled meanwhile.
+func TestPutBackIsUrgent(t *testing.T) {
+	f := newFake(t)
+	f.image(42, 500, "/bin/some")
+	f.Lookup(image1, 42, nobody, nil)
+	p, w := f.next()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.jobs.schedule(p, workReread, f.now()+int64(time.Hour))
+	p.putBack(w)
+	require.Equal(t, w|workReread, p.work)
+	require.LessOrEqual(t, p.dueNs, f.now())
+}

@@ -44,6 +44,9 @@ func (b *builder) readGo() (ok bool, err error) {
 			b.stats.Counts[ReasonOutside]++
 			return true
 		}
+		if f.Foreign {
+			return true // the table does not know its stack; its instructions do
+		}
 		b.stats.GoFunctions++
 		stop = b.goFunction(r, &f)
 		return stop == nil

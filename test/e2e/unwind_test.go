@@ -5,11 +5,14 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/pipeline"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -53,6 +56,51 @@ func TestUnwind(t *testing.T) {
 	testutil.RequireBPF(t)
 	specs := stackPrograms(t, testutil.BuildUnwind(t))
 	testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) { measureUnwind(t, bounds, specs) })
+}
+
+// TestUnwindReturnProbes: functions for whose returns somebody waits, whose return addresses the kernel has replaced, have
+// their callers by unwind rows, too.
+func TestUnwindReturnProbes(t *testing.T) {
+	testutil.RequireBPF(t)
+	const enough = 200
+	path := compileProgram(t, "../../testdata/unwind/calls.c", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+	for _, function := range []string{"probed", "probed_too"} {
+		testutil.ProbeReturn(t, path, function)
+	}
+	cmd := exec.Command(path)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	want := []string{"innermost", "probed", "between", "probed_too", "outermost", "main"}
+	var mu sync.Mutex
+	var since uint64
+	whole := 0
+	r := startReceiver(t, &sink{t: t, visit: func(b flatBatch) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range b.hits {
+			h := &b.hits[i]
+			if h.pid != int64(cmd.Process.Pid) || h.functions[0] != want[0] {
+				continue // among others, what the kernel does for the probes
+			}
+			good := len(h.functions) > len(want) && slices.Equal(h.functions[:len(want)], want)
+			if since == 0 && good {
+				since = h.timeUnixNano // the rows are there
+			}
+			if since != 0 && h.timeUnixNano >= since {
+				assert.True(t, good, "%v", h.functions)
+				whole++
+			}
+		}
+	}}, func(c *customlabelsreceiver.Config) { c.SamplesPerSecond, c.ReportInterval = 997, time.Second })
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return whole >= enough
+	}, unwindReady, unwindPoll)
+	r.stop()
 }
 
 func measureUnwind(t *testing.T, bounds *testutil.Bounds, specs []stackSpec) {

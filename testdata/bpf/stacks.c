@@ -70,6 +70,22 @@ static void links_down(void)
 	link_frames(120, 0x10000 + 119 * 16, -16);
 }
 
+/* Functions that are called all the time, with frame pointers. The innermost takes some 0.1 ms. */
+static volatile unsigned long value;
+#define CALLED(name, body)                                                                                             \
+	__attribute__((noinline, noclone, optimize("no-omit-frame-pointer", "no-optimize-sibling-calls"))) void name(  \
+		void)                                                                                                  \
+	{                                                                                                              \
+		body;                                                                                                  \
+		value++;                                                                                               \
+	}
+CALLED(innermost, value = (unsigned long)__builtin_frame_address(0); for (int i = 0; i < 100000; i++) value++)
+CALLED(probed, innermost())
+CALLED(between, probed())
+CALLED(probed_too, between())
+CALLED(outermost, probed_too())
+CALLED(calls, for (;;) outermost())
+
 static void few_links(void)
 {
 	link_frames(4, 0x20000, 16);
@@ -85,7 +101,7 @@ static const struct {
 	void (*run)(void);
 } kinds[] = {
 #define ENTRY(name) { #name, name },
-	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links)
+	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links) ENTRY(calls)
 #if defined(__x86_64__)
 		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
 			ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)

@@ -115,6 +115,12 @@ static void add_attrs(int n)
 	}
 }
 
+/* A pointer as allocators that tag memory give it: aarch64 ignores the upper byte, x86-64 does not. */
+static void *tagged(const void *p)
+{
+	return (void *)((uintptr_t)p | 0xa5ULL << 56);
+}
+
 static int enter(const char *state)
 {
 	v1 = &set;
@@ -204,6 +210,17 @@ static int enter(const char *state)
 	else if (!strcmp(state, "fault-in-second")) {
 		put_many(2);
 		slots[1].value.buf = UNMAPPED;
+	} else if (!strcmp(state, "tagged")) {
+		put_many(2);
+		for (int i = 0; i < 2; i++) {
+			slots[i].key.buf = tagged(slots[i].key.buf);
+			slots[i].value.buf = tagged(slots[i].value.buf);
+		}
+		set.storage = tagged(set.storage);
+		v1 = tagged(&set);
+	} else if (!strcmp(state, "context-tagged")) {
+		fill_context();
+		ctx = tagged(&context);
 	} else if (!strcmp(state, "context"))
 		fill_context();
 	else if (!strcmp(state, "context-attrs-5")) {

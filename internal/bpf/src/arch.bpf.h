@@ -13,7 +13,8 @@ struct user_regs {
 	__u64 ip;
 	__u64 sp;
 	__u64 fp;
-	__u64 called; /* the kernel was entered by a system call: its instruction is before ip */
+	__u64 called;  /* the kernel was entered by a system call: its instruction is before ip */
+	__u64 stopped; /* at a probe, and it is not known whether its instruction has run */
 	/* Of a system call that has just returned, if one has. */
 	__u64 result;
 	__u64 call;   /* its number */
@@ -23,6 +24,13 @@ struct user_regs {
 	__u64 g;  /* what Go keeps its goroutine in */
 #endif
 };
+
+/*
+ * Whether a system call has executed a program: that has not run yet, and has no instruction before its first. exec has
+ * cleared the registers (ELF_PLAT_INIT, start_thread): on x86-64 the one that held where the call was made, on aarch64
+ * the call's number.
+ */
+#define began(call, cleared) (!(cleared) && ((call) == CALL_EXECVE || (call) == CALL_EXECVEAT))
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -45,6 +53,17 @@ static __always_inline bool context_is_user(const struct perf_context *ctx)
 static __always_inline bool is_64bit_code(__u64 cs)
 {
 	return (__u16)cs == USER_CS_64 || (__u16)cs == USER_CS_64_XEN;
+}
+
+/* Where to read what a program's pointer points at. */
+#define POINTED_AT(pointer) (pointer)
+
+/* Whether the instruction before an address is a breakpoint, and that at it is none. */
+static __always_inline bool behind_breakpoint(__u64 ip)
+{
+	__u8 code[2];
+
+	return !bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 1)) && code[0] == 0xcc && code[1] != 0xcc;
 }
 
 #define CALL_EXECVE 59
@@ -82,7 +101,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->sp = ctx->sp;
 	r->fp = ctx->bp;
 	r->result = ctx->ax;
-	r->called = 0;
+	r->called = r->stopped = 0;
 	r->call = CALL_UNKNOWN;
 	r->second = ctx->si;
 	*compat = !is_64bit_code(ctx->cs);
@@ -94,8 +113,9 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->sp = regs->sp;
 	r->fp = regs->bp;
 	r->result = regs->ax;
-	r->called = regs->orig_ax != CALL_UNKNOWN;
 	r->call = regs->orig_ax;
+	r->stopped = 0;
+	r->called = r->call != CALL_UNKNOWN && !began(r->call, regs->cx);
 	r->second = regs->si;
 	*compat = !is_64bit_code(regs->cs);
 }
@@ -210,6 +230,16 @@ static __always_inline bool behind_nop(__u64 addr)
 #define DTV_POINTER_OFFSET_GLIBC 0
 #define DTV_POINTER_OFFSET_MUSL -8
 
+/* Where to read what a program's pointer points at: its upper byte is ignored, and may be a tag. The kernel's functions
+ * that read it in a BPF program do not take that away. */
+#define POINTED_AT(pointer) ((__u64)((__s64)((__u64)(pointer) << 8) >> 8))
+
+/* A breakpoint does not move on. */
+static __always_inline bool behind_breakpoint(__u64 ip)
+{
+	return false;
+}
+
 #define CALL_EXECVE 221
 #define CALL_EXECVEAT 281
 #define CALL_CLONE 220
@@ -247,7 +277,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->lr = context_reg(ctx, 30);
 	r->g = context_reg(ctx, 28);
 	r->result = context_reg(ctx, 0);
-	r->called = 0;
+	r->called = r->stopped = 0;
 	r->call = context_reg(ctx, 8);
 	r->second = context_reg(ctx, 1);
 	*compat = ctx->pstate & PSR_MODE32_BIT;
@@ -261,8 +291,9 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->lr = regs->user_regs.regs[30];
 	r->g = regs->user_regs.regs[28];
 	r->result = regs->user_regs.regs[0];
-	r->called = regs->syscallno != NO_SYSCALL;
 	r->call = regs->user_regs.regs[8];
+	r->stopped = 0;
+	r->called = regs->syscallno != NO_SYSCALL && !began(regs->syscallno, r->call);
 	r->second = regs->user_regs.regs[1];
 	*compat = regs->user_regs.pstate & PSR_MODE32_BIT;
 }

@@ -102,8 +102,29 @@ typedef struct {
 	void *vdso;
 } mm_context_t;
 
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr;
+	unsigned long xol_vaddr;
+};
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
 struct mm_struct {
 	struct maple_tree mm_mt;
+	struct uprobes_state uprobes_state;
 	unsigned long exec_vm;
 	unsigned long start_code;
 	unsigned long start_stack;
@@ -178,6 +199,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct files_struct *files;
 	const struct cred *real_cred;
+	struct uprobe_task *utask;
 	struct thread_struct thread;
 	char comm[16];
 	void *stack;

@@ -39,7 +39,7 @@ static __always_inline __u32 saturate(__u64 v)
  * the verifier goes through. */
 static __always_inline const void *text_at(__u64 buf, __s64 bytes)
 {
-	return (const void *)(buf & (__u64)(-bytes >> 63));
+	return (const void *)(POINTED_AT(buf) & (__u64)(-bytes >> 63));
 }
 
 /* Body of a loop: copies one slot. */
@@ -149,7 +149,7 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 		slots = MAX_LABEL_SLOTS;
 		outcome = OUTCOME_TRUNCATED;
 	}
-	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)set->storage))
+	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)POINTED_AT(set->storage)))
 		return OUTCOME_FAULT;
 	return slots_copied(s, copy_slots(slots, at, go, outcome), block, end);
 }
@@ -201,7 +201,7 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 	barrier_var(size);
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		return OUTCOME_INVALID;
-	if (bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)(record + sizeof(*head))))
+	if (bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)POINTED_AT(record + sizeof(*head))))
 		return OUTCOME_FAULT;
 	*end = at + sizeof(*head) + size;
 	return size < block->count ? OUTCOME_TRUNCATED : OUTCOME_PRESENT;

@@ -163,7 +163,8 @@ struct stack_walk {
 
 	__u64 window[STACK_WINDOW_BYTES / 8]; /* a piece of the stack */
 	__u64 marker; /* an address on the stack: the native frame around it runs the runtime's next frames; 0: none */
-	__u64 doubted_sp; /* the stack pointer of the last frame that is doubted */
+	__u64 doubted_sp;     /* the stack pointer of the last frame that is doubted */
+	__u64 return_address; /* of a function that returns to a trampoline of the kernel's */
 	struct vma_walk vma;
 	struct known_rows rows; /* a copy, of the file in vma */
 };

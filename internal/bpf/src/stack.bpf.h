@@ -12,6 +12,7 @@
 #include "python.bpf.h"
 #include "regs.bpf.h"
 #include "rows.bpf.h"
+#include "uprobe.bpf.h"
 #include "v8.bpf.h"
 #include "window.bpf.h"
 
@@ -301,6 +302,16 @@ static __always_inline bool leaf_of_other_file(const struct stack_walk *w)
 	       strip_return_address(made) - 1 != caller;
 }
 
+/* The caller of a function that returns to a trampoline, whose address gives way to the caller's. */
+static __always_inline enum outcome by_trampoline(struct stack_walk *w)
+{
+	if (!w->exact && w->frames > 1) {
+		w->at -= 8;
+		w->frames--;
+	}
+	return w->return_address ? to_caller(w, w->return_address, w->sp, true) : OUTCOME_NO_ROWS;
+}
+
 static __always_inline enum outcome next_frame(struct scratch *s, struct stack_walk *w)
 {
 	/* A return address may be behind the end of its function, or where another row begins. */
@@ -318,6 +329,8 @@ static __always_inline enum outcome next_frame(struct scratch *s, struct stack_w
 			return by_rule(s, w, rule);
 		if (rule && cfa == CFA_SWITCH && rule->arg && !w->fp)
 			return OUTCOME_NO_ROWS;
+	} else if (unlikely(find_return(w))) {
+		return by_trampoline(w);
 	}
 	if (LINK_REGISTER && w->regs_known && cfa == CFA_NONE && leaf_of_other_file(w))
 		return to_caller(w, w->lr, w->sp, true); /* the frame pointer is its caller's */
@@ -445,6 +458,10 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 		return 0;
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	*body_word(s, at) = regs->ip - regs->called;
+	if (unlikely(regs->stopped)) {
+		s->header.user_stack = OUTCOME_NO_ROWS;
+		return 1;
+	}
 	if (unlikely(!regs->result) && is_new_task(task, regs)) {
 		s->header.user_stack = OUTCOME_PRESENT;
 		return 1;

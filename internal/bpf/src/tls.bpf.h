@@ -6,7 +6,7 @@
 #include "arch.bpf.h"
 #include "record.h"
 
-#define read_user(dst, addr) bpf_probe_read_user(dst, sizeof(*(dst)), (const void *)(addr))
+#define read_user(dst, addr) bpf_probe_read_user(dst, sizeof(*(dst)), (const void *)POINTED_AT(addr))
 
 /* glibc, sysdeps/generic/dl-dtv.h: union dtv { size_t counter; struct { void *val; void *to_free; }; } */
 struct dtv_glibc {
