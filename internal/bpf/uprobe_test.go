@@ -61,6 +61,28 @@ func TestReturnProbes(t *testing.T) {
 	t.Logf("%d stacks were looked at, %d others were not", whole, others)
 }
 
+// An instruction that is probed runs in memory of the kernel's: its sample has the place in the program.
+func TestProbedInstruction(t *testing.T) {
+	const samples = 300 // in the kernel, which is mostly for the probe
+	path := buildStacks(t)
+	testutil.Probe(t, path, "often", map[string]uint64{"amd64": 1, "arm64": 4}[runtime.GOARCH]) // what sets the frame pointer
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	pid, start := startStacks(t, path, "calls_often")
+	bias := start - testutil.Symbol(t, path, "calls_often").Value
+	often, calls := testutil.Symbol(t, path, "often"), testutil.Symbol(t, path, "calls_often")
+	require.NoError(t, s.Start())
+	probed := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.KernelFrames) == 0 {
+			return false
+		}
+		at := r.UserFrames[0] - bias
+		require.True(t, at-often.Value < often.Size || at-calls.Value < calls.Size, "%x", r.UserFrames)
+		probed++
+		return probed == samples
+	})
+}
+
 // endsAtOnce makes a program whose first instructions end it, and returns where it begins.
 func endsAtOnce(t *testing.T) (path string, entry uint64) {
 	t.Helper()

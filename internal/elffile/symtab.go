@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -71,7 +72,7 @@ func (f *File) symtab() (t table, ok bool, err error) {
 // TLSSymbol looks up a defined thread-local symbol in .symtab: for what
 // DynamicSymbol cannot find, such as symbols of a static executable. A global
 // symbol wins over a local one. Local symbols of the same name cannot be told
-// apart: they are not found. ok is false too when there is no .symtab.
+// apart: the error is ErrAmbiguous then. ok is false too when there is no .symtab.
 //
 // One pass over .symtab at the first call serves all names, and IntSymbol.
 func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
@@ -79,24 +80,31 @@ func (f *File) TLSSymbol(name string) (sym Symbol, ok bool, err error) {
 	if err != nil {
 		return Symbol{}, false, err
 	}
-	sym, ok, err = f.choose(k.strings, k.tls, name)
-	if err == nil && !ok && k.tlsCut {
+	c, err := f.choose(k.strings, k.tls, name)
+	switch {
+	case err != nil || c.ok():
+	case c.locals > 1:
+		err = ErrAmbiguous
+	case k.tlsCut:
 		err = &FormatError{k.strings.off, "number of thread-local symbols above", maxTLSSymbols}
 	}
-	return sym, ok, err
+	return c.found, c.ok(), err
 }
 
-// IntSymbol is TLSSymbol for data of the size of an int.
+// ErrAmbiguous says that a file has several local thread-local symbols of one name.
+var ErrAmbiguous = errors.New("several local thread-local variables of that name")
+
+// IntSymbol is TLSSymbol for data of the size of an int, where local symbols of the same name are not found.
 func (f *File) IntSymbol(name string) (sym Symbol, ok bool, err error) {
 	k, err := f.keptSymbols()
 	if err != nil {
 		return Symbol{}, false, err
 	}
-	sym, ok, err = f.choose(k.strings, k.ints, name)
-	if err == nil && !ok && k.intsCut {
+	c, err := f.choose(k.strings, k.ints, name)
+	if err == nil && !c.ok() && k.intsCut {
 		err = &FormatError{k.strings.off, "number of symbols of the size of an int above", maxIntSymbols}
 	}
-	return sym, ok, err
+	return c.found, c.ok(), err
 }
 
 // kept are the symbols of .symtab that may be asked for, in the order of their
@@ -152,22 +160,21 @@ func (k *kept) add(_ uint64, b []byte) bool {
 }
 
 // choose looks for a name among symbols, which are sorted by name.
-func (f *File) choose(strings table, symbols []rawSymbol, name string) (Symbol, bool, error) {
-	var c choice
+func (f *File) choose(strings table, symbols []rawSymbol, name string) (c choice, err error) {
 	if name == "" || len(name) >= maxNameBytes {
-		return Symbol{}, false, nil
+		return choice{}, nil
 	}
 	names := window{f: f, t: strings}
 	for _, r := range symbols {
 		got, err := names.at(r.name)
 		if err != nil {
-			return Symbol{}, false, fmt.Errorf("read names of .symtab: %w", err)
+			return choice{}, fmt.Errorf("read names of .symtab: %w", err)
 		}
 		if string(got) == name && !c.add(r.symbol(name, 0)) {
 			break
 		}
 	}
-	return c.found, c.ok(), nil
+	return c, nil
 }
 
 // choice picks one of the symbols of the same name.

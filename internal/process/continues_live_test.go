@@ -52,6 +52,7 @@ func TestChangedLibraryKeepsItsSource(t *testing.T) {
 // Memory that a process shares and generates code in changes all the time, and stays what it is.
 func TestGeneratedCodeInSharedMemoryStays(t *testing.T) {
 	p := start(t, compile(t, "p", target.Common+`
+#include <sys/stat.h>
 #define PAGE 0x10000
 int main(void) {
 	int fd = memfd_create("jit", 0);

@@ -2,6 +2,7 @@ package unwind_test
 
 import (
 	"bufio"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -246,4 +247,39 @@ func symbol(t *testing.T, path, name string) uint64 {
 	}
 	require.Fail(t, "no "+name)
 	return 0
+}
+
+// C code that Go's linker has put in, of which Go's table has the name only, has the rows of its instructions.
+func TestGoForeign(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module foreign\n\ngo 1.26\n",
+		"main.go": "package main\n\nimport \"net\"\n\nfunc main() { net.LookupHost(\"localhost\") }\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	cmd := exec.Command("go", "build", "-ldflags=-linkmode=internal", "-tags=netcgo", "-o", "foreign", ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=1")
+	b, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", b)
+	path := filepath.Join(dir, "foreign")
+	rows := table(t, path)
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.Symbols()
+	require.NoError(t, err)
+	found := 0
+	for _, s := range symbols {
+		if strings.HasSuffix(s.Name, "_C2func_getaddrinfo") && elf.ST_TYPE(s.Info) == elf.STT_FUNC && strings.HasPrefix(s.Name, "_cgo") {
+			found++
+			moved := false
+			for at := s.Value; at < s.Value+s.Size; at++ {
+				r, ok := rows.Lookup(at)
+				moved = moved || ok && r.CFA == record.CFASP && r.CFAOffset > 8
+			}
+			require.True(t, moved, "%s has no rows", s.Name)
+		}
+	}
+	require.NotZero(t, found)
 }

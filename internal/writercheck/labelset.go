@@ -50,7 +50,10 @@ func readLabelSet(mem Memory, addr uint64) *labelSet {
 		return s
 	}
 	slots := make([]byte, labelBytes*min(s.count, record.MaxLabelSlots))
-	if s.storageErr = mem.ReadAt(slots, s.storage); s.storageErr != nil {
+	if s.storageErr = mem.ReadAt(slots, s.storage); s.storageErr == nil {
+		s.storageErr = readLast(mem, s.storage, s.count, labelBytes)
+	}
+	if s.storageErr != nil {
 		return s
 	}
 	var b [record.MaxLabelValueBytes]byte
@@ -81,11 +84,16 @@ func readBytes(mem Memory, p []byte, addr, length uint64) error {
 	if err := mem.ReadAt(p, addr); err != nil || uint64(len(p)) == length {
 		return err
 	}
-	if length-1 > ^addr {
+	return readLast(mem, addr, length, 1)
+}
+
+// readLast reads the last byte of so many elements, at least one, which begin at an address.
+func readLast(mem Memory, addr, count, size uint64) error {
+	if count > (^addr)/size {
 		return errors.New("it ends beyond all addresses")
 	}
 	var last [1]byte
-	return mem.ReadAt(last[:], addr+length-1)
+	return mem.ReadAt(last[:], addr+count*size-1)
 }
 
 // judge counts what holds of a set. It reports whether there are labels, and whether a rule is

@@ -47,6 +47,8 @@ type Report struct {
 	Formats []Format
 	Results []Result // of these formats, in the order of Rules
 	Reads   Reads
+
+	inactive string // why the first label source that cannot be read is not read; "": there is none
 }
 
 // Reads are numbers of what was looked at.
@@ -81,6 +83,8 @@ func (r *Report) Why() string {
 	switch {
 	case len(r.Formats) == 0:
 		return "nothing is published: no file that the process maps has a symbol of these formats, and there is no process context"
+	case r.Reads.Stops == 0 && r.inactive != "":
+		return "where the variable is, is not known: " + r.inactive
 	case r.Reads.Stops == 0:
 		return "no thread could be read"
 	case r.Reads.Updating > 0:

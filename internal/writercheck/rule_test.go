@@ -1,10 +1,13 @@
 package writercheck
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
 // A rule tells all that its reader needs, and has a name of its own.
@@ -75,4 +78,24 @@ func TestTally(t *testing.T) {
 	require.Equal(t, NotSeen, (&Report{Reads: Reads{Published: 1}}).Verdict(), "of no format")
 	require.Equal(t, Holds, (&Report{Formats: []Format{ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
 	require.Equal(t, NotSeen, (&Report{Formats: []Format{V1, ProcessContext}, Reads: Reads{Contexts: 1}}).Verdict())
+}
+
+// A count beyond what is readable is none that the storage has, also where it begins with as much as is looked at.
+func TestCountBeyondStorage(t *testing.T) {
+	for count, good := range map[uint64]bool{1 << 40: false, 1 << 62: false, 600: true, 601: false} {
+		memory := make([]byte, 16+600*labelBytes)
+		binary.LittleEndian.PutUint64(memory, 16) // storage
+		binary.LittleEndian.PutUint64(memory[8:], count)
+		tally := newTally()
+		_, ok := readLabelSet(&fakemem.Window{Bytes: memory}, 0).judge(tally, V1)
+		require.Equal(t, good, ok, "%d", count)
+	}
+}
+
+// Where no thread was read because no label source can be, the reason is that one's.
+func TestWhyOfSources(t *testing.T) {
+	r := &Report{Formats: []Format{V1}}
+	require.Equal(t, "no thread could be read", r.Why())
+	r.inactive = "not_relocated: bound lazily"
+	require.Contains(t, r.Why(), r.inactive)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/labelread"
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -201,6 +202,11 @@ func (w *watch) report() *Report {
 		}
 	}
 	r.Results = w.t.all(r.Formats)
+	for i := range w.info.Sources {
+		if s := &w.info.Sources[i]; s.State != labelsource.Active && s.Err != "" && r.inactive == "" {
+			r.inactive = s.State.String() + ": " + s.Err
+		}
+	}
 	return r
 }
 

@@ -85,6 +85,8 @@ CALLED(between, probed())
 CALLED(probed_too, between())
 CALLED(outermost, probed_too())
 CALLED(calls, for (;;) outermost())
+CALLED(often, )
+CALLED(calls_often, for (;;) often())
 
 static void few_links(void)
 {
@@ -102,9 +104,10 @@ static const struct {
 } kinds[] = {
 #define ENTRY(name) { #name, name },
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links) ENTRY(calls)
+		ENTRY(calls_often)
 #if defined(__x86_64__)
-		ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
-			ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
+			ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
+				ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
 #endif
 };
 

@@ -61,7 +61,7 @@ func advices() []advice {
 		{record.OutcomeUpdating.String(), anyLanguage, "Look again: the record was being changed. If valid stays 0, the writer of the thread context (OTEP 4947) never completes it: labelprof check PID says so."},
 		{record.OutcomeInvalid.String(), anyLanguage, "Have the writer judged by the specification: labelprof check PID names the rule that is broken and what to do."},
 		{record.OutcomeFault.String(), anyLanguage, "Have the writer judged by the specification: labelprof check PID names the rule; most often a set or a record is freed while it is published."},
-		{record.OutcomeNoThreadPointer.String(), anyLanguage, "Look again: on aarch64 the kernel knows the thread pointer of a new thread after its first switch."},
+		{record.OutcomeNoThreadPointer.String(), anyLanguage, "Look again: the thread has set up no thread-local storage yet, or was made without."},
 	}
 }
 

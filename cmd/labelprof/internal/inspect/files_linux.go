@@ -6,6 +6,7 @@ package inspect
 
 import (
 	"debug/elf"
+	"errors"
 	"slices"
 	"strings"
 
@@ -101,6 +102,10 @@ func newFileReport(name string, e *elffile.File, program bool) fileReport {
 			continue
 		}
 		sym, ok, err := e.DynamicSymbol(abi.Symbol())
+		if err == nil && !ok {
+			_, hidden, err := e.TLSSymbol(abi.Symbol())
+			defined = defined || hidden || errors.Is(err, elffile.ErrAmbiguous) // likewise
+		}
 		switch {
 		case err != nil:
 			f.note("its dynamic symbols cannot be read: " + err.Error())

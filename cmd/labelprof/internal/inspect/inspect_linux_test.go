@@ -192,6 +192,8 @@ func TestInspectNoLabels(t *testing.T) {
 func TestInspectHints(t *testing.T) {
 	const variable = "__thread void *custom_labels_current_set; int custom_labels_abi_version = 1;\n"
 	use := "int main(void) { custom_labels_current_set = &custom_labels_abi_version;" + ready + "}"
+	second := filepath.Join(t.TempDir(), "second.c")
+	require.NoError(t, os.WriteFile(second, []byte("static __thread void *custom_labels_current_set; void *other(void) { return &custom_labels_current_set; }"), 0o600))
 	todo := map[string]string{
 		"static stripped": "Keep .symtab", "not thread-local": "Declare custom_labels_current_set with __thread", "version only": "Export the variable by its plain name",
 	}
@@ -211,10 +213,12 @@ func TestInspectHints(t *testing.T) {
 			"but not as a thread-local variable"},
 		"version only": {"__thread int x; int custom_labels_abi_version = 1; int main(void) { x = 1; " + ready + "}", []string{"-rdynamic", "-s"}, "",
 			"defines custom_labels_abi_version, but exports no variable"},
-		"version 7":    {strings.Replace(variable, "= 1", "= 7", 1) + use, []string{"-rdynamic"}, "unsupported_version", ""},
-		"Node.js":      {"__thread void *otel_thread_ctx_nodejs_v1; int main(void)" + ready, []string{"-rdynamic"}, "unsupported_schema", ""},
-		"no variables": {"int main(void)" + ready, nil, "", "No file but the C library"},
-		"hidden":       {"__attribute__((visibility(\"hidden\"))) " + variable + use, nil, "active", ""},
+		"version 7":        {strings.Replace(variable, "= 1", "= 7", 1) + use, []string{"-rdynamic"}, "unsupported_version", ""},
+		"Node.js":          {"__thread void *otel_thread_ctx_nodejs_v1; int main(void)" + ready, []string{"-rdynamic"}, "unsupported_schema", ""},
+		"no variables":     {"int main(void)" + ready, nil, "", "No file but the C library"},
+		"hidden version 7": {"__attribute__((visibility(\"hidden\"))) " + strings.Replace(strings.Replace(variable, "= 1", "= 7", 1), "int custom", "__attribute__((visibility(\"hidden\"))) int custom", 1) + use, nil, "unsupported_version", ""},
+		"two in one":       {"static " + strings.Replace(variable, "*custom", "*volatile custom", 1) + use, []string{second}, "unsupported_model", "several local thread-local variables"},
+		"hidden":           {"__attribute__((visibility(\"hidden\"))) " + variable + use, nil, "active", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pid := started(t, compiled(t, "p", tc.source, tc.flags...))
@@ -227,6 +231,9 @@ func TestInspectHints(t *testing.T) {
 			require.Equal(t, command.ExitNoLabels, code, text+stderr)
 			require.Contains(t, text, tc.state)
 			require.Contains(t, text, tc.hint)
+			if tc.state != "" {
+				require.NotContains(t, text, "defines none of the symbols")
+			}
 			if do, ok := todo[name]; ok { // and not what helps in general
 				require.Contains(t, text, do)
 				require.NotContains(t, text, "examples/publish")
