@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/golabels"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -92,7 +91,7 @@ func stateOf(err error) State {
 		{golabels.ErrVersion, UnsupportedVersion},
 		{golabels.ErrSlot, UnsupportedModel},
 		{errSchema, UnsupportedSchema},
-		{elffile.ErrAmbiguous, UnsupportedModel},
+		{tlsresolve.ErrAmbiguous, UnsupportedModel},
 		{tlsresolve.ErrUnknownResolver, UnsupportedModel},
 		{tlsresolve.ErrUnknownLibc, UnsupportedModel},
 		{tlsresolve.ErrLayout, UnsupportedModel},

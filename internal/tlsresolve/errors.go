@@ -3,6 +3,8 @@ package tlsresolve
 import (
 	"errors"
 	"fmt"
+
+	"github.com/customlabels/otelcol-customlabels/internal/elffile"
 )
 
 // Errors of NewPlan: they hold for the file, whatever process maps it.
@@ -10,6 +12,9 @@ var (
 	// ErrNoSymbol says that the file does not define the thread-local
 	// variable.
 	ErrNoSymbol = errors.New("thread-local symbol not defined")
+
+	// ErrAmbiguous says that the file has several such variables, of which none is exported.
+	ErrAmbiguous = elffile.ErrAmbiguous
 )
 
 // Errors of Plan.Resolve. ErrNotRelocated and ErrUnknownResolver may go away
