@@ -27,8 +27,8 @@ struct user_regs {
 
 /*
  * Whether a system call has executed a program: that has not run yet, and has no instruction before its first. exec has
- * cleared the registers (ELF_PLAT_INIT, start_thread): on x86-64 the one that held where the call was made, on aarch64
- * the call's number.
+ * cleared the registers (ELF_PLAT_INIT, start_thread): on x86-64 the one that pointed at the path, on aarch64 the one
+ * with the call's number.
  */
 #define began(call, cleared) (!(cleared) && ((call) == CALL_EXECVE || (call) == CALL_EXECVEAT))
 
@@ -115,7 +115,7 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->result = regs->ax;
 	r->call = regs->orig_ax;
 	r->stopped = 0;
-	r->called = r->call != CALL_UNKNOWN && !began(r->call, regs->cx);
+	r->called = r->call != CALL_UNKNOWN && !began(r->call, r->call == CALL_EXECVE ? regs->di : regs->si);
 	r->second = regs->si;
 	*compat = !is_64bit_code(regs->cs);
 }

@@ -3,11 +3,8 @@
  * What the kernel does to a program that somebody probes (kernel/events/uprobes.c).
  *
  * At a uprobe the program stops at a breakpoint; then the instruction that was there runs elsewhere, in a slot of its
- * own.
- *
- * Return addresses are replaced. A function for whose return somebody waits with a uretprobe returns to
- * a trampoline; the kernel keeps where it would have returned to in a list of the task, the last call first
- * (prepare_uretprobe()).
+ * own. A function for whose return somebody waits with a uretprobe returns to a trampoline; the kernel keeps where it
+ * would have returned to in a list of the task, the last call first.
  */
 #ifndef CUSTOM_LABELS_UPROBE_H
 #define CUSTOM_LABELS_UPROBE_H
@@ -26,11 +23,17 @@
 
 #define SLOT_BYTES 128 /* UPROBE_XOL_SLOT_BYTES */
 
+/* Whether a task has ever come by a probe. */
+static __always_inline bool is_probed(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->utask) && unlikely(FIELD(task, utask));
+}
+
 /*
  * Has the registers of a task that the kernel has stopped at a probe, or whose instruction it lets run elsewhere, be
- * those of the program. Behind a breakpoint nobody can know whether its instruction has run by then; not, if that is
- * the first of a function, whose return address is where it was. kernel: they were saved when the task entered the
- * kernel. A function of its own for the verifier.
+ * those of the program. Behind a breakpoint nobody can know whether its instruction has run by then; it has not where
+ * it is the first of a function, and the return address is where that finds it. kernel: they were saved when the task
+ * entered the kernel. A function of its own for the verifier.
  */
 SEPARATE int leave_probe(struct user_regs *regs, __u32 kernel)
 {
@@ -49,11 +52,6 @@ SEPARATE int leave_probe(struct user_regs *regs, __u32 kernel)
 	return true;
 }
 
-static __always_inline bool is_probed(const struct task_struct *task)
-{
-	return bpf_core_field_exists(task->utask) && unlikely(FIELD(task, utask));
-}
-
 /*
  * Whether the frame at hand is the trampoline. Then the caller of the function that returns to it goes into
  * w->return_address, 0 if it is not known: while the kernel replaces it. Its stack pointer goes into w->sp. A function
@@ -66,7 +64,7 @@ SEPARATE int find_return(struct stack_walk *w)
 	__u64 start, sp, pushed = 0;
 	bool inside;
 
-	if (!w || !bpf_core_field_exists(task->utask) || !BPF_CORE_READ(task, utask))
+	if (!w || !is_probed(task))
 		return false;
 	start = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	inside = w->exact || w->frames == 1; /* it runs: the function has returned */
