@@ -39,7 +39,7 @@ type Stats struct {
 	SectionBytes int64 // read of the section
 	FDEs         int   // those whose rows are in the table
 	Linkage      int   // spans of linkage tables without call frame information
-	Clones       int   // ends of clone, and beginnings of threads, without call frame information
+	Clones       int   // ends of clone, and beginnings of threads and coroutines, without call frame information
 	Trampolines  int   // signal trampolines found without call frame information
 	CodeBytes    int   // of text without call frame information that was followed
 	FromCode     int   // spans that came of that

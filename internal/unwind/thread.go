@@ -3,6 +3,7 @@ package unwind
 import (
 	"bytes"
 	"debug/elf"
+	"strings"
 
 	"github.com/customlabels/otelcol-customlabels/internal/gopclntab"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -31,6 +32,32 @@ func (s *search) clone(before *span, start, end uint64) error {
 	}
 	s.b.stats.Clones++
 	return s.b.constant(start, end, entry)
+}
+
+// contextCode is what a function returns to that glibc's makecontext has begun, on x86-64: the beginning of a function
+// (__start_context) that nothing has called. Its description says that it has a caller.
+const contextCode = "\x48\x89\xdc" + // mov %rbx, %rsp
+	"\x48\x8b\x3c\x24" + // mov (%rsp), %rdi
+	"\x48\x85\xff\x74" // test %rdi, %rdi; je
+
+const (
+	endbr64         = "\xf3\x0f\x1e\xfa"
+	maxContextBytes = 64 // of the function
+)
+
+// context ends stacks before a function that has the contextCode, if there is nothing else before it: so an address in
+// the instruction before a return address finds it.
+func (s *search) context(of *span, end uint64) error {
+	start := s.b.origin + uint64(of.start)
+	if s.b.machine.machine != elf.EM_X86_64 || of.bytes > maxContextBytes || end-start < uint64(len(endbr64+contextCode)) {
+		return nil
+	}
+	code, err := s.text(start, uint64(len(endbr64+contextCode)), end)
+	if err != nil || !strings.HasPrefix(strings.TrimPrefix(string(code), endbr64), contextCode) {
+		return err
+	}
+	s.b.stats.Clones++
+	return s.b.constant(start-1, start, record.UnwindRule{CFA: record.CFAEnd})
 }
 
 // threadCode is where a thread of musl begins on aarch64, which is not described: unlike

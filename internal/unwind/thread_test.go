@@ -1,7 +1,9 @@
 package unwind_test
 
 import (
+	"bytes"
 	"debug/elf"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +44,31 @@ func TestThreadsOfMusl(t *testing.T) {
 		_, err := m.compile()
 		require.ErrorIs(t, err, unwind.ErrNone)
 	})
+}
+
+// What glibc's makecontext has begun returns to a function that nothing has called.
+func TestContextsOfGlibc(t *testing.T) {
+	const code = "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"
+	const path = "/lib/x86_64-linux-gnu/libc.so.6"
+	if runtime.GOARCH != "amd64" {
+		return
+	}
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	section := f.Section(".text")
+	text, err := section.Data()
+	require.NoError(t, err)
+	at := bytes.Index(text, []byte(code))
+	require.Positive(t, at)
+	start := section.Addr + uint64(at)
+	rows := table(t, path)
+	r, ok := rows.Lookup(start - 1)
+	require.True(t, ok)
+	require.Equal(t, record.UnwindRule{CFA: record.CFAEnd}, r)
+	r, ok = rows.Lookup(start)
+	require.True(t, ok)
+	require.Equal(t, record.CFASP, r.CFA, "as it is described")
 }
 
 // Go's clone is that of its caller up to its return, then that of the thread.

@@ -112,6 +112,11 @@ func (b *builder) searchTrampolines() error {
 			if err := s.gap(at, start); err != nil {
 				return err
 			}
+			if at < start {
+				if err := s.context(&b.spans[i], t.end); err != nil {
+					return err
+				}
+			}
 			at = max(at, b.origin+b.spans[i].end())
 		}
 		if err := s.gap(at, t.end); err != nil {

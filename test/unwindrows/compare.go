@@ -15,6 +15,7 @@ const (
 	ReasonTrampoline = "signal trampoline without an FDE: found by its code"
 	ReasonLinkage    = "linkage table without an FDE: by its code"
 	ReasonClone      = "system call of clone without an FDE: by its code"
+	ReasonContext    = "before what makecontext's functions return to, without an FDE: by its code"
 	ReasonOverlap    = "FDE that overlaps another one: the later start wins"
 )
 
@@ -190,6 +191,8 @@ func (c *comparison) gap(vaddr uint64) {
 		c.count(ReasonLinkage)
 	case got == (record.UnwindRule{CFA: record.CFASP, CFAOffset: 8, RAOffset: -8}) && c.Reasons[ReasonClone] < c.table.Stats.Clones:
 		c.count(ReasonClone)
+	case got == (record.UnwindRule{CFA: record.CFAEnd}) && c.Reasons[ReasonClone]+c.Reasons[ReasonContext] < c.table.Stats.Clones:
+		c.count(ReasonContext)
 	default:
 		c.differ("%#x in no function: table %+v", vaddr, got)
 	}
