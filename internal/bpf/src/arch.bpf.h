@@ -234,12 +234,6 @@ static __always_inline bool behind_nop(__u64 addr)
  * that read it in a BPF program do not take that away. */
 #define POINTED_AT(pointer) ((__u64)((__s64)((__u64)(pointer) << 8) >> 8))
 
-/* A breakpoint does not move on. */
-static __always_inline bool behind_breakpoint(__u64 ip)
-{
-	return false;
-}
-
 #define CALL_EXECVE 221
 #define CALL_EXECVEAT 281
 #define CALL_CLONE 220

@@ -125,7 +125,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (unlikely(!user) && has_user)
 		user_regs_from_task(copied_regs(task, s), &s->user, &compat);
 	if (is_probed(task))
-		leave_probe(&s->user, !user);
+		leave_probe(&s->user, user);
 
 	if (likely(has_user)) {
 		find_entry(s);

@@ -30,32 +30,59 @@ static __always_inline bool is_probed(const struct task_struct *task)
 }
 
 /*
- * Has the registers of a task that the kernel has stopped at a probe, or whose instruction it lets run elsewhere, be
- * those of the program. Behind a breakpoint nobody can know whether its instruction has run by then; it has not where
- * it is the first of a function, and the return address is where that finds it. kernel: they were saved when the task
- * entered the kernel. A function of its own for the verifier.
+ * Has the registers of a task whose instruction the kernel lets run elsewhere be those of the program. A function of
+ * its own for the verifier, as what follows.
  */
-SEPARATE int leave_probe(struct user_regs *regs, __u32 kernel)
+SEPARATE int leave_slot(struct user_regs *regs)
 {
 	struct uprobe_task *probed = BPF_CORE_READ(current_task(), utask);
-	__u64 slot, word;
+	__u64 slot;
 
 	if (!regs || !probed)
 		return false;
 	slot = BPF_CORE_READ(probed, xol_vaddr);
-	if (slot && regs->ip - slot < SLOT_BYTES) {
+	if (slot && regs->ip - slot < SLOT_BYTES)
 		regs->ip += BPF_CORE_READ(probed, vaddr) - slot;
-	} else if (kernel && !regs->called && behind_breakpoint(regs->ip)) {
-		regs->stopped = bpf_probe_read_user(&word, sizeof(word), (const void *)regs->sp) || !behind_call(word);
-		regs->ip -= !regs->stopped;
-	}
 	return true;
+}
+
+#if defined(__TARGET_ARCH_x86)
+
+/*
+ * Behind a breakpoint nobody can know whether its instruction has run by then; it has not where it is the first of a
+ * function, and the return address is where that finds it.
+ */
+SEPARATE int leave_breakpoint(struct user_regs *regs)
+{
+	__u64 word;
+
+	if (!regs || regs->called || !behind_breakpoint(regs->ip))
+		return false;
+	regs->stopped = bpf_probe_read_user(&word, sizeof(word), (const void *)regs->sp) || !behind_call(word);
+	regs->ip -= !regs->stopped;
+	return true;
+}
+
+#else
+
+static __always_inline void leave_breakpoint(struct user_regs *regs)
+{
+	/* The address is that of the breakpoint. */
+}
+
+#endif
+
+/* Has the registers of a probed task be those of the program. user: they are those of an interrupt. */
+static __always_inline void leave_probe(struct user_regs *regs, bool user)
+{
+	leave_slot(regs);
+	if (!user)
+		leave_breakpoint(regs);
 }
 
 /*
  * Whether the frame at hand is the trampoline. Then the caller of the function that returns to it goes into
- * w->return_address, 0 if it is not known: while the kernel replaces it. Its stack pointer goes into w->sp. A function
- * of its own for the verifier.
+ * w->return_address, 0 if it is not known: while the kernel replaces it. Its stack pointer goes into w->sp.
  */
 SEPARATE int find_return(struct stack_walk *w)
 {
