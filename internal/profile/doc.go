@@ -15,8 +15,8 @@
 // state, and whether there were labels. No sample is lost.
 //
 // When what is made of a Builder has as many different frames as Options.MaxFrames says, where one
-// that takes more than 512 bytes, by inlined functions or long names, counts for several, those of
-// its further stacks that are not known have one location in their place, whose function is
+// that takes more than 512 bytes, or much to look up, by inlined functions or long names, counts for
+// several, those of its further stacks that are not known have one location in their place, whose function is
 // <too many frames>. Nobody is asked what they are: who makes up return addresses has millions of
 // them, of which each takes memory and time that the encoded stack does not. Frames of the kernel
 // are no more than its code has. Other Builders keep theirs.
