@@ -360,4 +360,12 @@ struct scratch {
 #endif
 };
 
+/* A word of the body. To the compiler, bytes of it need not be at a multiple of 8, as all that is put there is. */
+static __always_inline __u64 *body_word(struct scratch *s, __u32 at)
+{
+	void *word = s->body + at;
+
+	return word;
+}
+
 #endif
