@@ -50,13 +50,7 @@ func (t *Table) run(p *Process, w work, s *scratch) {
 		t.programs.teach(p)
 	}
 	if w&workForget != 0 {
-		t.mu.Lock()
-		t.forgetting--
-		again := t.byID[p.id]
-		t.mu.Unlock()
-		if again == nil || again == p { // else it has entered again, and what is published is that one's
-			t.forget(p)
-		}
+		t.forget(p)
 		return
 	}
 	if w &^= workTeach; w == 0 {

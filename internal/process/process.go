@@ -106,8 +106,9 @@ type job struct {
 	// namedLooks are still to be taken at a context that was announced.
 	namedLooks  int
 	publication publication
-	published   int  // label sources
-	listed      bool // its mappings were published
+	published   int // label sources
+	// lingers: more of it is published that its end takes back: mappings, or what was published before it entered again.
+	lingers bool
 	// inherited is the number of label sources that a fork has copied for it, or that it
 	// began with because others of its program had them.
 	inherited int

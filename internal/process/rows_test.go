@@ -305,4 +305,30 @@ func TestEnteredAgainIsNotForgotten(t *testing.T) {
 	require.NotSame(t, p, again)
 	require.NotZero(t, f.takeBack())
 	require.NotEmpty(t, f.rec.mappings)
+	f.HandleEvent(record.Event{Kind: record.EventExit, Process: id, PID: cmd.Process.Pid})
+	f.takeBack()
+	require.Empty(t, f.rec.mappings)
+}
+
+// What was published of an image is taken back also when a late sample of it comes after it has left the table.
+func TestLateSampleLeavesNothing(t *testing.T) {
+	f := newRowsFake(t, 64<<20)
+	id, cmd := f.start()
+	f.HandleEvent(record.Event{Kind: record.EventExists, Process: id, PID: cmd.Process.Pid})
+	p := f.Lookup(id, cmd.Process.Pid, nobody, nil)
+	for f.advance(10 * ms); !p.Info().Loaded; f.advance(10 * ms) {
+		f.work()
+	}
+	require.NotEmpty(t, f.rec.mappings)
+	next := id
+	next.ExecID++
+	f.HandleEvent(record.Event{Kind: record.EventExec, Process: next, PID: cmd.Process.Pid, TimeNs: uint64(f.now())})
+	f.EndInterval()
+	f.EndInterval()
+	require.NotContains(t, f.byID, id)
+	late := f.Lookup(id, cmd.Process.Pid, nobody, nil)
+	require.NotSame(t, p, late)
+	f.takeBack()
+	f.takeBack()
+	require.NotContains(t, f.rec.mappings, id)
 }

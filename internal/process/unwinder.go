@@ -92,7 +92,7 @@ func (t *Table) publishMappings(p *Process, info *Info) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.listed = true
+	p.lingers = true
 	t.forgetExited(p)
 }
 
@@ -119,7 +119,7 @@ const (
 // forgetExited has taken back what was published of a process, if it has ended: before its end was
 // told, or after that. The table is locked.
 func (t *Table) forgetExited(p *Process) {
-	if !p.exited || p.publication == unpublished && !p.listed || p.work&workForget != 0 {
+	if !p.exited || p.publication == unpublished && !p.lingers || p.work&workForget != 0 {
 		return
 	}
 	due := int64(urgent)
@@ -131,9 +131,20 @@ func (t *Table) forgetExited(p *Process) {
 	t.jobs.schedule(p, workForget, due)
 }
 
-// forget takes back what was published of a process that has ended.
+// forget takes back what was published of a process that has ended. If it has entered again, that is done when it ends
+// again: what is published may be of both.
 func (t *Table) forget(p *Process) {
-	t.forgotten(p.id, p.pid, t.opts.Publisher.Forget(p.id))
+	t.mu.Lock()
+	t.forgetting--
+	again := t.byID[p.id]
+	if again != nil && again != p {
+		again.lingers = true
+		t.forgetExited(again)
+	}
+	t.mu.Unlock()
+	if again == nil || again == p {
+		t.forgotten(p.id, p.pid, t.opts.Publisher.Forget(p.id))
+	}
 }
 
 // forgetRunning takes back all that is known of a process that may go on to run.
