@@ -36,6 +36,8 @@ const (
 	// read yet, or whether it still is that process, where that could not be read; maxUnloaded times.
 	unloadedGap = 20 * time.Millisecond
 	maxUnloaded = 50
+	// maxRereads is how often the time doubles after which one is read again that may lack something.
+	maxRereads = 4
 	// functionBytes is the cost of one beside what it holds.
 	functionBytes = 2*budget.MapEntryBytes + 64
 )
@@ -55,6 +57,7 @@ type knownFunction struct {
 	interval uint64               // when it was on a stack last; refused or gone: when it was tried
 	tried    uint64               // when it was read last
 	partial  bool                 // a later reading may have more
+	rereads  uint8                // of one that is, up to maxRereads
 }
 
 // missed reports whether it was tried in vain: there was no room, or the process had it no more.
@@ -82,9 +85,12 @@ type functions struct {
 	mu     sync.Mutex
 	known  map[functionKey]*knownFunction
 	wanted []functionKey // not read yet
-	// reading are those that a worker reads.
-	reading int
-	bytes   int
+	// stale are read, and may lack something; they are read again when there is nothing else to do.
+	stale []functionKey
+	// reading are those that a worker reads, of wanted or, rereading, of stale.
+	reading   int
+	rereading bool
+	bytes     int
 	// kept by the runtime, beside them.
 	kept int
 	// user has them counted; nil: there were none yet. Set with Table.mu held, too.
@@ -111,12 +117,12 @@ func (f *functions) want(k functionKey, interval uint64, short bool) (news, refu
 	switch {
 	case known != nil && !known.missed():
 		known.interval = interval
-		if !known.partial || !known.read || known.tried+keptIntervals >= interval {
-			return false, false
+		if known.partial && known.read && known.tried+keptIntervals<<known.rereads < interval {
+			known.read = false
+			f.stale = append(f.stale, k)
+			return true, false
 		}
-		known.read = false
-		f.wanted = append(f.wanted, k)
-		return true, false
+		return false, false
 	case known != nil && known.rests(interval):
 		return false, known.refused // it is not read again yet
 	}
@@ -169,20 +175,31 @@ func (f *functions) sweep(interval uint64) {
 func (f *functions) take() []functionKey {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := min(len(f.wanted), functionsAtOnce)
+	f.rereading = len(f.wanted) == 0
+	from := f.from()
+	n := min(len(*from), functionsAtOnce)
 	f.reading = n
-	keys := f.wanted[:n:n]
-	if f.wanted = f.wanted[n:]; len(f.wanted) == 0 {
-		f.wanted = nil
+	keys := (*from)[:n:n]
+	if *from = (*from)[n:]; len(*from) == 0 {
+		*from = nil
 	}
 	return keys
+}
+
+// from is where those come from that are being read.
+func (f *functions) from() *[]functionKey {
+	if f.rereading {
+		return &f.stale
+	}
+	return &f.wanted
 }
 
 // giveBack returns functions that were not read after all, the first to be taken.
 func (f *functions) giveBack(keys []functionKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.wanted = append(slices.Clone(keys), f.wanted...)
+	from := f.from()
+	*from = append(slices.Clone(keys), *from...)
 	f.reading -= len(keys)
 }
 
@@ -253,7 +270,7 @@ func (p *Process) RunsFunctions() bool {
 	return len(p.functions.known) > 0
 }
 
-// ReadsFunctions reports whether functions of a process will be read soon.
+// ReadsFunctions reports whether functions of a process will be read soon, for the first time.
 func (t *Table) ReadsFunctions(p *Process) bool {
 	t.mu.RLock()
 	now := t.now()
@@ -267,7 +284,7 @@ func (t *Table) ReadsFunctions(p *Process) bool {
 	}
 	p.functions.mu.Lock()
 	defer p.functions.mu.Unlock()
-	return len(p.functions.wanted)+p.functions.reading > 0
+	return len(p.functions.wanted) > 0 || p.functions.reading > 0 && !p.functions.rereading
 }
 
 // readFunctions reads functions that are wanted of a process.
@@ -363,6 +380,9 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunctio
 	for i, k := range keys {
 		known := p.functions.known[k]
 		known.read, known.tried = true, t.functionsInterval.Load()
+		if known.function != nil {
+			known.rereads = min(known.rereads+1, maxRereads)
+		}
 		switch {
 		case known.function != nil && read[i].function == nil: // it stays as it was read before
 			continue
@@ -389,7 +409,7 @@ func (t *Table) keepFunctions(p *Process, keys []functionKey, read []readFunctio
 // functionsLater has the functions read that are still wanted, or will be, after a time.
 func (t *Table) functionsLater(p *Process, afterNs int64) {
 	p.functions.mu.Lock()
-	more := len(p.functions.wanted) > 0
+	more := len(p.functions.wanted)+len(p.functions.stale) > 0
 	p.functions.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()

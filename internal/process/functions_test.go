@@ -186,21 +186,61 @@ func TestPartialFunction(t *testing.T) {
 	pass(keptIntervals + 1)
 	read(partialFunction{20, true})
 	require.Equal(t, 20, size())
-	pass(keptIntervals + 1)
+	pass(2*keptIntervals + 1)
 	read(nil)
 	require.Equal(t, 20, size(), "it has gone, or there is no room")
 	require.Zero(t, f.Stats().FunctionsGone)
-	pass(keptIntervals + 1)
+	for n := 2; n < maxRereads; n++ {
+		pass(keptIntervals<<n + 1)
+		read(partialFunction{20, true})
+	}
+	pass(keptIntervals<<maxRereads + 1)
+	read(partialFunction{20, true})
+	pass(keptIntervals<<maxRereads + 1)
 	f.WantFunctions(p, 1000, stack(0, 1))
 	for range keptIntervals + 1 {
 		f.HandedOver()
 	}
 	p.functions.sweep(f.functionsInterval.Load())
-	require.Len(t, p.functions.wanted, 1)
+	require.Len(t, p.functions.stale, 1)
 	require.Equal(t, 20, size(), "it is not forgotten while it is to be read")
 	f.keepFunctions(p, p.functions.take(), []readFunction{{function: partialFunction{30, false}}}, 0)
 	require.Equal(t, 30, size())
 	pass(3 * keptIntervals)
+}
+
+// What is read again waits for what is not known yet, and nobody waits for it.
+func TestPartialFunctionsComeLast(t *testing.T) {
+	f := newFake(t)
+	p := f.Lookup(image1, 42, nobody, nil)
+	const stale = functionsAtOnce + 2
+	f.WantFunctions(p, 1000, stack(0, stale))
+	for range 2 {
+		keys := p.functions.take()
+		partial := make([]readFunction, len(keys))
+		for i := range partial {
+			partial[i].function = partialFunction{10, true}
+		}
+		f.keepFunctions(p, keys, partial, 0)
+	}
+	for range keptIntervals + 1 {
+		f.HandedOver()
+	}
+	require.True(t, f.WantFunctions(p, 1000, stack(0, stale)))
+	require.False(t, f.ReadsFunctions(p), "they have names")
+	first := p.functions.take()
+	require.Len(t, first, functionsAtOnce)
+	require.False(t, f.ReadsFunctions(p))
+	require.True(t, f.WantFunctions(p, 1000, stack(stale, 1)))
+	require.True(t, f.ReadsFunctions(p))
+	p.functions.giveBack(first)
+	news := p.functions.take()
+	require.Len(t, news, 1)
+	require.EqualValues(t, stack(stale, 1)[2], news[0].object)
+	require.True(t, f.ReadsFunctions(p))
+	f.keepFunctions(p, news, []readFunction{{function: partialFunction{10, false}}}, 0)
+	require.False(t, f.ReadsFunctions(p))
+	require.Equal(t, first, p.functions.take())
 }
 
 // What a process did not have when it was read, or could not be read, is read again after a while.

@@ -151,7 +151,7 @@ func TestKernelNamesBounded(t *testing.T) {
 		if now > last {
 			require.GreaterOrEqual(t, now-last, len(fn))
 		}
-		most, dropped = max(most, now-before), dropped || now < last
+		most, dropped = max(most, now-before), dropped || now <= last
 	}
 	require.True(t, dropped)
 	require.LessOrEqual(t, most, maxMemoBytes)

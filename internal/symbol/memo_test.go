@@ -23,7 +23,7 @@ func TestMemoOfManyNames(t *testing.T) {
 				require.Equal(t, "kept", kept)
 			}
 			require.LessOrEqual(t, m.bytes(), maxMemoBytes)
-			require.LessOrEqual(t, len(m.recent.names)+len(m.older.names), maxMemo)
+			require.LessOrEqual(t, m.kept(), maxMemo)
 			if text != "" && i == 400 {
 				break
 			}
@@ -37,5 +37,31 @@ func TestMemoOfManyNames(t *testing.T) {
 			}
 		}
 		require.Equal(t, bytes, m.bytes())
+	}
+}
+
+// Names that all find room stay, in whatever order they are asked for again, also after others had it.
+func TestMemoOfManyUsedNames(t *testing.T) {
+	for name, tc := range map[string]struct{ n, length int }{
+		"many": {maxMemo * 3 / 4, 8}, "long": {1024, maxMemoBytes*3/4/1024 - memoBytes},
+	} {
+		var m memo[int]
+		round := func(first int) (missed int) {
+			for i := first; i < first+tc.n; i++ {
+				if _, ok := m.find(i); !ok {
+					missed++
+					m.keep(i, strings.Repeat("n", tc.length))
+				}
+			}
+			return missed
+		}
+		require.Equal(t, tc.n, round(0), name)
+		require.Zero(t, round(0), name)
+		require.Equal(t, tc.n, round(tc.n), name)
+		for rounds := 0; round(tc.n) > 0; rounds++ {
+			require.Less(t, rounds, 3, name)
+		}
+		require.Zero(t, round(tc.n), name)
+		require.LessOrEqual(t, m.bytes(), maxMemoBytes)
 	}
 }

@@ -93,7 +93,7 @@ func TestNamesKeptBounded(t *testing.T) {
 		if now > last {
 			require.GreaterOrEqual(t, now-last, len(fn.Name))
 		}
-		most, dropped = max(most, now-before), dropped || now < last
+		most, dropped = max(most, now-before), dropped || now <= last
 		require.Equal(t, e.size(), now)
 	}
 	require.True(t, dropped)

@@ -120,9 +120,10 @@ func checkAlerts(t *testing.T, p *prometheus, dash *dashboard, losing *promHost,
 	const (
 		afterwards = "CustomLabelsTenantsUnknown" // labels are read late where there is no time to read files
 		ofKafka    = "CustomLabelsKafkaBehind"    // no host has one; TestFleet has its metric
+		restarts   = "CustomLabelsRestarts"       // or reloads: three
 	)
 	for name, rule := range p.rules() {
-		if rule.Type == "alerting" && name != afterwards && name != ofKafka {
+		if rule.Type == "alerting" && name != afterwards && name != ofKafka && name != restarts {
 			awaitAlert(t, p, name, healthy)
 		}
 	}
@@ -141,6 +142,11 @@ func checkAlerts(t *testing.T, p *prometheus, dash *dashboard, losing *promHost,
 			})
 		}
 	}
+	p.await("the second reload", func() bool {
+		return len(p.query(fmt.Sprintf("resets(otelcol_process_uptime{instance=%q}[1h]) == 2", losing.scrape))) > 0
+	})
+	losing.reload(losing.losing(p.address, 1, 16))
+	awaitAlert(t, p, restarts, healthy)
 }
 
 // awaitAlert waits until an alert has fired, and not for a healthy host.
