@@ -174,13 +174,23 @@ func Degradations() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = os.Readlink("/proc/1/exe")
-	return degradations(caps, namespace, errors.Is(err, os.ErrPermission)), nil
+	return degradations(caps, namespace, othersRefused(os.Readlink)), nil
 }
 
-// degradations are those for want of capabilities, in a PID namespace (0: the first), where the first process may not be
-// read, or may.
-func degradations(caps uint64, namespace uint32, firstRefused bool) (sentences []string) {
+// othersRefused reports whether processes outside of a container may not be read. Of the first process alone that says
+// nothing, as the system may protect it; kernel threads, whose parent is the second, have no executable.
+func othersRefused(readlink func(string) (string, error)) bool {
+	for _, exe := range []string{"/proc/1/exe", "/proc/2/exe"} {
+		if _, err := readlink(exe); !errors.Is(err, os.ErrPermission) {
+			return false
+		}
+	}
+	return true
+}
+
+// degradations are those for want of capabilities, in a PID namespace (0: the first), where processes outside of a
+// container may not be read, or may.
+func degradations(caps uint64, namespace uint32, refused bool) (sentences []string) {
 	if namespace != 0 {
 		sentences = append(sentences, "the collector has a PID namespace of its own, as in a container without the host's PIDs: "+
 			"processes outside of it are sampled, but have no PID, user, container, labels or names of functions; give it the host's (--pid=host, hostPID: true), which for a node that is a container itself (kind) are the node's")
@@ -199,7 +209,7 @@ func degradations(caps uint64, namespace uint32, firstRefused bool) (sentences [
 	if lacks(unix.CAP_SYS_PTRACE) {
 		// Newer kernels let CAP_PERFMON read /proc/PID/maps.
 		add("CAP_SYS_PTRACE", "processes of other users have no labels and, on older kernels, no unwind rows and no names of functions")
-	} else if firstRefused {
+	} else if refused {
 		sentences = append(sentences, "processes outside of the collector's container cannot be read, though CAP_SYS_PTRACE is there: they have no labels and, on older kernels, no unwind rows and no names of functions; "+
 			"AppArmor or SELinux refuses it (appArmorProfile: {type: Unconfined}), or the capability is that of a user namespace only")
 	}

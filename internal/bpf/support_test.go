@@ -91,6 +91,26 @@ func TestDegradations(t *testing.T) {
 	require.Contains(t, refused[0], "AppArmor")
 }
 
+// One process that may not be read is no sign that others may not.
+func TestOthersRefused(t *testing.T) {
+	for _, tc := range []struct {
+		first, second error
+		want          bool
+	}{
+		{nil, os.ErrNotExist, false},
+		{os.ErrPermission, os.ErrNotExist, false},
+		{os.ErrPermission, os.ErrPermission, true},
+		{os.ErrNotExist, os.ErrPermission, false},
+	} {
+		require.Equal(t, tc.want, othersRefused(func(path string) (string, error) {
+			if path == "/proc/1/exe" {
+				return "", tc.first
+			}
+			return "", tc.second
+		}), "%v", tc)
+	}
+}
+
 // Who does not see the host's processes is told so.
 func TestDegradationsOfNamespace(t *testing.T) {
 	testutil.RequireBPF(t)

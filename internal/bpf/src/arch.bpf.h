@@ -22,6 +22,8 @@ struct user_regs {
 #if defined(__TARGET_ARCH_arm64)
 	__u64 lr; /* the link register */
 	__u64 g;  /* what Go keeps its goroutine in */
+#else
+	__u64 faulted; /* the kernel was entered because the instruction at ip could not be executed */
 #endif
 };
 
@@ -58,12 +60,27 @@ static __always_inline bool is_64bit_code(__u64 cs)
 /* Where to read what a program's pointer points at. */
 #define POINTED_AT(pointer) (pointer)
 
+#define ALIGNED_CODE 16 /* where functions begin behind others, which may be padded with breakpoints */
+
 /* Whether the instruction before an address is a breakpoint, and that at it is none. */
 static __always_inline bool behind_breakpoint(__u64 ip)
 {
 	__u8 code[2];
 
-	return !bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 1)) && code[0] == 0xcc && code[1] != 0xcc;
+	return ip % ALIGNED_CODE && !bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 1)) &&
+	       code[0] == 0xcc && code[1] != 0xcc;
+}
+
+#define FLAGS_RESUME (1 << 16) /* X86_EFLAGS_RF: the processor sets it for a fault, and not for a breakpoint */
+
+/* Whether the instruction before an address makes a system call, or cannot be read. */
+static __noinline bool behind_system_call(__u64 ip)
+{
+	__u16 code;
+
+	return bpf_probe_read_user(&code, sizeof(code), (const void *)(ip - sizeof(code))) ||
+	       code == 0x050f || /* syscall */
+	       code == 0x80cd;	 /* int $0x80 */
 }
 
 #define CALL_EXECVE 59
@@ -101,7 +118,7 @@ static __always_inline void user_regs_from_context(const struct perf_context *ct
 	r->sp = ctx->sp;
 	r->fp = ctx->bp;
 	r->result = ctx->ax;
-	r->called = r->stopped = 0;
+	r->called = r->stopped = r->faulted = 0;
 	r->call = CALL_UNKNOWN;
 	r->second = ctx->si;
 	*compat = !is_64bit_code(ctx->cs);
@@ -115,7 +132,13 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->result = regs->ax;
 	r->call = regs->orig_ax;
 	r->stopped = 0;
-	r->called = r->call != CALL_UNKNOWN && !began(r->call, r->call == CALL_EXECVE ? regs->di : regs->si);
+	/*
+	 * The processor puts ip into cx (without FRED). A signal, or what has the call made again, gives another ip, and
+	 * keeps the number.
+	 */
+	r->called = r->call != CALL_UNKNOWN && !began(r->call, r->call == CALL_EXECVE ? regs->di : regs->si) &&
+		    (regs->cx == regs->ip || behind_system_call(regs->ip));
+	r->faulted = regs->flags & FLAGS_RESUME;
 	r->second = regs->si;
 	*compat = !is_64bit_code(regs->cs);
 }

@@ -170,6 +170,7 @@ static __always_inline enum outcome by_trampoline(struct stack_walk *w)
 	if (!w->exact && w->frames > 1) {
 		w->at -= 8;
 		w->frames--;
+		w->doubted = 0;
 	}
 	return w->return_address ? to_caller(w, w->return_address, w->sp, true) : OUTCOME_NO_ROWS;
 }

@@ -23,10 +23,21 @@
 
 #define SLOT_BYTES 128 /* UPROBE_XOL_SLOT_BYTES */
 
+/* Whether the kernel has uprobes, and all that is read of them here. */
+#define KNOWS_PROBES                                                                                                   \
+	(bpf_core_field_exists(struct task_struct, utask) && bpf_core_field_exists(struct uprobe_task, xol_vaddr) &&   \
+	 bpf_core_field_exists(struct uprobe_task, vaddr) &&                                                           \
+	 bpf_core_field_exists(struct uprobe_task, return_instances) &&                                                \
+	 bpf_core_field_exists(struct return_instance, stack) &&                                                       \
+	 bpf_core_field_exists(struct return_instance, orig_ret_vaddr) &&                                              \
+	 bpf_core_field_exists(struct return_instance, next) &&                                                        \
+	 bpf_core_field_exists(struct mm_struct, uprobes_state.xol_area) &&                                            \
+	 bpf_core_field_exists(struct xol_area, vaddr))
+
 /* Whether a task has ever come by a probe. */
 static __always_inline bool is_probed(const struct task_struct *task)
 {
-	return bpf_core_field_exists(task->utask) && unlikely(FIELD(task, utask));
+	return KNOWS_PROBES && unlikely(FIELD(task, utask));
 }
 
 /*
@@ -35,14 +46,14 @@ static __always_inline bool is_probed(const struct task_struct *task)
  */
 SEPARATE int leave_slot(struct user_regs *regs)
 {
-	struct uprobe_task *probed = BPF_CORE_READ(current_task(), utask);
+	struct task_struct *task = current_task();
 	__u64 slot;
 
-	if (!regs || !probed)
+	if (!regs || !is_probed(task))
 		return false;
-	slot = BPF_CORE_READ(probed, xol_vaddr);
+	slot = BPF_CORE_READ(task, utask, xol_vaddr);
 	if (slot && regs->ip - slot < SLOT_BYTES)
-		regs->ip += BPF_CORE_READ(probed, vaddr) - slot;
+		regs->ip += BPF_CORE_READ(task, utask, vaddr) - slot;
 	return true;
 }
 
@@ -56,7 +67,7 @@ SEPARATE int leave_breakpoint(struct user_regs *regs)
 {
 	__u64 word;
 
-	if (!regs || regs->called || !behind_breakpoint(regs->ip))
+	if (!regs || regs->called || regs->faulted || !behind_breakpoint(regs->ip))
 		return false;
 	regs->stopped = bpf_probe_read_user(&word, sizeof(word), (const void *)regs->sp) || !behind_call(word);
 	regs->ip -= !regs->stopped;
