@@ -113,36 +113,60 @@ func TestRefused(t *testing.T) {
 }
 
 // The objects for newer kernels load where mappings are in no maple tree, as on kernels of
-// distributions that have added the rest to older ones.
-func TestObjectsWithoutMappingTree(t *testing.T) {
+// distributions that have added the rest to older ones; where there are no uprobes; and where what the kernel
+// keeps of them has other names.
+func TestObjectsWithoutFields(t *testing.T) {
 	testutil.RequireBPF(t)
 	k, err := checkSupport(btf.NewCache())
 	require.NoError(t, err)
 	if k.older {
 		t.Skip("the objects are not for this kernel")
 	}
-	types, err := btf.LoadKernelSpec()
+	kernel, err := btf.LoadKernelSpec()
 	require.NoError(t, err)
-	types = types.Copy()
-	var mm *btf.Struct
-	require.NoError(t, types.TypeByName("mm_struct", &mm))
-	require.True(t, renameMember(mm.Members, "mm_mt", "mm_rb"))
-	for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
-		spec, err := load()
-		require.NoError(t, err)
-		coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}})
-		require.NoError(t, err)
-		coll.Close()
+	for _, field := range [][2]string{
+		{"mm_struct", "mm_mt"},
+		{"task_struct", "utask"},
+		{"uprobe_task", "xol_vaddr"},
+		{"uprobe_task", "vaddr"},
+		{"uprobe_task", "return_instances"},
+		{"return_instance", "stack"},
+		{"return_instance", "orig_ret_vaddr"},
+		{"return_instance", "next"},
+		{"uprobes_state", "xol_area"},
+		{"xol_area", "vaddr"},
+	} {
+		if field[0] != "mm_struct" && field[0] != "task_struct" && testutil.LeftOut(t, "names of what the kernel keeps of uprobes") {
+			break // the guards are the same on every kernel, and loading takes long
+		}
+		types := kernel.Copy()
+		var in *btf.Struct
+		require.NoError(t, types.TypeByName(field[0], &in))
+		require.True(t, renameMember(in.Members, field[1]), "%v", field)
+		for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+			spec, err := load()
+			require.NoError(t, err)
+			coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}})
+			require.NoError(t, err, "%v", field)
+			coll.Close()
+		}
 	}
 }
 
-func renameMember(members []btf.Member, from, to string) bool {
+func renameMember(members []btf.Member, name string) bool {
 	for i, m := range members {
-		if m.Name == from {
-			members[i].Name = to
+		if m.Name == name {
+			members[i].Name = "not_" + name
 			return true
 		}
-		if inner, ok := btf.UnderlyingType(m.Type).(*btf.Struct); ok && m.Name == "" && renameMember(inner.Members, from, to) {
+		var inner []btf.Member
+		switch of := btf.UnderlyingType(m.Type).(type) {
+		case *btf.Struct:
+			inner = of.Members
+		case *btf.Union:
+			inner = of.Members
+		}
+		if m.Name == "" && renameMember(inner, name) {
 			return true
 		}
 	}

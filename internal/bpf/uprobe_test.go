@@ -12,9 +12,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -147,4 +150,166 @@ func TestLeafAtTheBeginning(t *testing.T) {
 	close(stop)
 	require.NoError(t, <-done)
 	require.Zero(t, at[entry-1], "%v", at)
+}
+
+// startProbed starts what a kind of stacks.c does in a thread that has come by a probe, and returns the distance of its
+// addresses from those of the file.
+func startProbed(t *testing.T, path, kind string) (pid uint32, bias uint64) {
+	t.Helper()
+	pid, start := startStacks(t, path, kind)
+	return pid, start - testutil.Symbol(t, path, kind).Value
+}
+
+// An instruction that faults is at its address, also behind a byte that could be a breakpoint.
+func TestFaultBehindBreakpointByte(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		return // an address is never behind a breakpoint there
+	}
+	const samples = 100 // of each
+	path := buildStacks(t)
+	testutil.Probe(t, path, "once", 0)
+	s := newSampler(t, Config{SamplesPerSecond: 9973, RingBufferBytes: 4 << 20})
+	pid, bias := startProbed(t, path, "loads")
+	first, second := testutil.Symbol(t, path, "load_twice").Value+bias, testutil.Symbol(t, path, "second_load").Value+bias
+	caller := testutil.Symbol(t, path, "loads")
+	loadRows(t, s, pid)
+	require.NoError(t, s.Start())
+	at := map[uint64]int{}
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.KernelFrames) == 0 || len(r.UserFrames) == 0 || r.UserFrames[0]-first >= stacksBytes && r.UserFrames[0] != first-1 {
+			return false
+		}
+		leaf := r.UserFrames[0]
+		require.Contains(t, []uint64{first, second}, leaf, "%x", r.UserFrames)
+		require.Equal(t, record.OutcomePresent, r.UserStack, "%x", r.UserFrames)
+		require.Less(t, r.UserFrames[1]-1-bias-caller.Value, caller.Size, "%x", r.UserFrames)
+		at[leaf]++
+		return at[first] >= samples && at[second] >= samples
+	})
+}
+
+// The first instruction of a function behind padding is at its address, whatever has interrupted it.
+func TestLeafBehindPadding(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		return
+	}
+	const enough = 20
+	path := buildStacks(t)
+	testutil.Probe(t, path, "once", 0)
+	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
+	leaf := map[uint32]uint64{}
+	for range 2 { // which take the CPU from each other
+		pid, bias := startProbed(t, path, "stays_at_first")
+		leaf[pid] = testutil.Symbol(t, path, "padded_loop").Value + bias
+		var first unix.CPUSet
+		first.Set(0)
+		require.NoError(t, unix.SchedSetaffinity(int(pid), &first))
+	}
+	require.NoError(t, o.Start())
+	time.Sleep(time.Second)
+	seen := 0
+	drainSwitches(t, o, func(sw *Switch) {
+		if sw.Back {
+			return
+		}
+		var r Record
+		require.NoError(t, r.Parse(append([]byte(nil), sw.Raw...)))
+		if want := leaf[r.PID]; want != 0 && len(r.UserFrames) > 0 && r.UserFrames[0]-want+1 <= 1 {
+			require.Equal(t, want, r.UserFrames[0])
+			seen++
+		}
+	})
+	require.GreaterOrEqual(t, seen, enough)
+}
+
+// A caller that is known for certain stays where the walk ends behind it.
+func TestReturnProbeWithoutRows(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		return // frames by frame pointer are not doubted there
+	}
+	const samples = 20
+	path := buildStacks(t)
+	testutil.ProbeReturn(t, path, "bare_probed")
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	pid, start := startStacks(t, path, "calls_bare_probed")
+	leaf := testutil.Symbol(t, path, "bare_probed").Value - testutil.Symbol(t, path, "calls_bare_probed").Value + start
+	loadRows(t, s, pid)
+	require.NoError(t, s.Start())
+	n := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || len(r.KernelFrames) > 0 || r.UserFrames[0]-leaf >= stacksBytes {
+			return false
+		}
+		require.Equal(t, record.OutcomeNoRows, r.UserStack, "%x", r.UserFrames)
+		require.Len(t, r.UserFrames, 2, "%x", r.UserFrames)
+		require.Less(t, r.UserFrames[1]-start, uint64(stacksBytes))
+		n++
+		return n == samples
+	})
+}
+
+// What a signal's handler begins with is at its address, though the system call that it interrupts is not over: it has
+// not made it. So is what a tracer has a thread go on with.
+func TestLeafBehindSystemCall(t *testing.T) {
+	path := buildStacks(t)
+	goesOn := func(cmd *exec.Cmd) (at uint64) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
+		require.NoError(t, cmd.Start())
+		pid := cmd.Process.Pid
+		stops := func(by syscall.Signal) {
+			var status syscall.WaitStatus
+			_, err := syscall.Wait4(pid, &status, 0, nil)
+			require.NoError(t, err)
+			require.True(t, status.Stopped(), "%x", status)
+			require.Equal(t, by, status.StopSignal())
+		}
+		stops(syscall.SIGTRAP) // its exec
+		require.NoError(t, syscall.PtraceSetOptions(pid, syscall.PTRACE_O_TRACESYSGOOD))
+		var said [64]byte
+		for n := 0; !bytes.Contains(said[:n], []byte("\n")); { // until it is past its start
+			for range 2 { // into the system call, and behind it
+				require.NoError(t, syscall.PtraceSyscall(pid, 0))
+				stops(syscall.SIGTRAP | 0x80)
+			}
+			var polled [1]unix.PollFd
+			polled[0] = unix.PollFd{Fd: int32(stdout.(*os.File).Fd()), Events: unix.POLLIN}
+			if ready, _ := unix.Poll(polled[:], 0); ready > 0 {
+				n, err = stdout.Read(said[:])
+				require.NoError(t, err)
+			}
+		}
+		_, err = fmt.Sscan(string(said[:]), new(int), &at)
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGUSR1))
+		var regs syscall.PtraceRegs
+		require.NoError(t, syscall.PtraceGetRegs(pid, &regs))
+		regs.SetPC(at)
+		require.NoError(t, syscall.PtraceSetRegs(pid, &regs))
+		require.NoError(t, syscall.PtraceCont(pid, 0))
+		stops(syscall.SIGUSR1) // it has left the CPU on its way out of the system call
+		return at
+	}
+	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
+	require.NoError(t, o.Start())
+	cmd := exec.Command(path, "calls")
+	at := goesOn(cmd)
+	pid := uint32(cmd.Process.Pid)
+	var last Record
+	drainSwitches(t, o, func(sw *Switch) {
+		var r Record
+		if !sw.Back {
+			require.NoError(t, r.Parse(append([]byte(nil), sw.Raw...)))
+		}
+		if r.PID == pid {
+			last = r
+		}
+	})
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // killed
+	require.NotEmpty(t, last.UserFrames)
+	require.Equal(t, at, last.UserFrames[0])
 }

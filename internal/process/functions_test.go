@@ -240,6 +240,9 @@ func TestPartialFunctionsComeLast(t *testing.T) {
 	require.True(t, f.ReadsFunctions(p))
 	f.keepFunctions(p, news, []readFunction{{function: partialFunction{10, false}}}, 0)
 	require.False(t, f.ReadsFunctions(p))
+	f.jobs.cancel(p)
+	f.functionsLater(p, 0)
+	require.Equal(t, workFunctions, p.work)
 	require.Equal(t, first, p.functions.take())
 }
 

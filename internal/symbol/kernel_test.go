@@ -155,6 +155,7 @@ func TestKernelNamesBounded(t *testing.T) {
 	}
 	require.True(t, dropped)
 	require.LessOrEqual(t, most, maxMemoBytes)
+	require.Greater(t, most, maxMemoBytes/2)
 	require.NoError(t, k.read(nil))
 	require.Equal(t, before, k.Bytes())
 }

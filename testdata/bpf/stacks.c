@@ -32,6 +32,9 @@ DECLARE(fp_upper)
 DECLARE(fp_upper_again)
 DECLARE(fp_behind_nop)
 DECLARE(fp_behind_call_of_table)
+DECLARE(calls_padded_loop)
+DECLARE(calls_bare_probed)
+void load_twice(const char *pages);
 #endif
 
 /* Where the last word of linked frames is, in every process that has them. */
@@ -88,6 +91,28 @@ CALLED(calls, for (;;) outermost())
 CALLED(often, )
 CALLED(calls_often, for (;;) often())
 
+/* Which a test probes, so that the kernel knows this thread as one that comes by probes. */
+CALLED(once, )
+
+#if defined(__x86_64__)
+
+static void loads(void)
+{
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	once();
+	while (pages != MAP_FAILED && !madvise(pages, 8192, MADV_DONTNEED))
+		load_twice(pages);
+}
+
+static void stays_at_first(void)
+{
+	once();
+	calls_padded_loop();
+}
+
+#endif
+
 static void few_links(void)
 {
 	link_frames(4, 0x20000, 16);
@@ -108,6 +133,7 @@ static const struct {
 #if defined(__x86_64__)
 			ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
 				ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
+					ENTRY(calls_bare_probed) ENTRY(loads) ENTRY(stays_at_first)
 #endif
 };
 

@@ -132,7 +132,56 @@ no_call:
 	ud2
 	.cfi_endproc
 
+/* What linkers and Go put between functions. */
+.macro pad_with_breakpoints
+	.p2align 4
+	.fill	16, 1, 0xcc
+.endm
+
+/* Both loads fault when their pages are gone. An instruction between them ends as a breakpoint. */
+pad_with_breakpoints
+begin load_twice
+	.cfi_startproc
+	movl	(%rdi), %eax
+	movaps	%xmm4, %xmm1
+	.globl	second_load
+second_load:
+	movl	4096(%rdi), %eax
+	ret
+	.cfi_endproc
+
+/* Stays at its first instruction. */
+pad_with_breakpoints
+begin padded_loop
+	.cfi_startproc
+1:	loop	1b
+	.cfi_endproc
+
+begin calls_padded_loop
+	.cfi_startproc
+	movq	$-1, %rcx
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	padded_loop
+	ud2
+	.cfi_endproc
+
 /* What follows has no tables. */
+
+/* No symbol says that these are functions, so that their code is not followed. The second is the last one to be found. */
+	.globl	bare_probed, calls_bare_probed
+bare_probed:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	stay
+
+calls_bare_probed:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	movq	$UNMAPPED, (%rbp)
+	movq	$UNMAPPED, 8(%rbp)
+	call	bare_probed
+	ud2
 
 keeper:
 	pushq	%rbp

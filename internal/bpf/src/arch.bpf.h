@@ -62,13 +62,14 @@ static __always_inline bool is_64bit_code(__u64 cs)
 
 #define ALIGNED_CODE 16 /* where functions begin behind others, which may be padded with breakpoints */
 
-/* Whether the instruction before an address is a breakpoint, and that at it is none. */
-static __always_inline bool behind_breakpoint(__u64 ip)
+/* Whether the instruction before that at hand is a breakpoint, and that one is none. */
+static __always_inline bool behind_breakpoint(const struct user_regs *r)
 {
 	__u8 code[2];
 
-	return ip % ALIGNED_CODE && !bpf_probe_read_user(code, sizeof(code), (const void *)(ip - 1)) &&
-	       code[0] == 0xcc && code[1] != 0xcc;
+	return !r->faulted && r->ip % ALIGNED_CODE &&
+	       !bpf_probe_read_user(code, sizeof(code), (const void *)(r->ip - 1)) && code[0] == 0xcc &&
+	       code[1] != 0xcc;
 }
 
 #define FLAGS_RESUME (1 << 16) /* X86_EFLAGS_RF: the processor sets it for a fault, and not for a breakpoint */
@@ -133,8 +134,8 @@ static __always_inline void user_regs_from_task(const struct pt_regs *regs, stru
 	r->call = regs->orig_ax;
 	r->stopped = 0;
 	/*
-	 * The processor puts ip into cx (without FRED). A signal, or what has the call made again, gives another ip, and
-	 * keeps the number.
+	 * The processor puts ip into cx (without FRED). A signal, or what has the call made again, gives another ip,
+	 * and keeps the number.
 	 */
 	r->called = r->call != CALL_UNKNOWN && !began(r->call, r->call == CALL_EXECVE ? regs->di : regs->si) &&
 		    (regs->cx == regs->ip || behind_system_call(regs->ip));

@@ -24,20 +24,23 @@
 #define SLOT_BYTES 128 /* UPROBE_XOL_SLOT_BYTES */
 
 /* Whether the kernel has uprobes, and all that is read of them here. */
-#define KNOWS_PROBES                                                                                                   \
-	(bpf_core_field_exists(struct task_struct, utask) && bpf_core_field_exists(struct uprobe_task, xol_vaddr) &&   \
-	 bpf_core_field_exists(struct uprobe_task, vaddr) &&                                                           \
-	 bpf_core_field_exists(struct uprobe_task, return_instances) &&                                                \
-	 bpf_core_field_exists(struct return_instance, stack) &&                                                       \
-	 bpf_core_field_exists(struct return_instance, orig_ret_vaddr) &&                                              \
-	 bpf_core_field_exists(struct return_instance, next) &&                                                        \
-	 bpf_core_field_exists(struct mm_struct, uprobes_state.xol_area) &&                                            \
-	 bpf_core_field_exists(struct xol_area, vaddr))
+static __always_inline bool knows_probes(void)
+{
+	return bpf_core_field_exists(struct task_struct, utask) &&
+	       bpf_core_field_exists(struct uprobe_task, xol_vaddr) &&
+	       bpf_core_field_exists(struct uprobe_task, vaddr) &&
+	       bpf_core_field_exists(struct uprobe_task, return_instances) &&
+	       bpf_core_field_exists(struct return_instance, stack) &&
+	       bpf_core_field_exists(struct return_instance, orig_ret_vaddr) &&
+	       bpf_core_field_exists(struct return_instance, next) &&
+	       bpf_core_field_exists(struct mm_struct, uprobes_state.xol_area) &&
+	       bpf_core_field_exists(struct xol_area, vaddr);
+}
 
 /* Whether a task has ever come by a probe. */
 static __always_inline bool is_probed(const struct task_struct *task)
 {
-	return KNOWS_PROBES && unlikely(FIELD(task, utask));
+	return knows_probes() && unlikely(FIELD(task, utask));
 }
 
 /*
@@ -67,7 +70,7 @@ SEPARATE int leave_breakpoint(struct user_regs *regs)
 {
 	__u64 word;
 
-	if (!regs || regs->called || regs->faulted || !behind_breakpoint(regs->ip))
+	if (!regs || regs->called || !behind_breakpoint(regs))
 		return false;
 	regs->stopped = bpf_probe_read_user(&word, sizeof(word), (const void *)regs->sp) || !behind_call(word);
 	regs->ip -= !regs->stopped;

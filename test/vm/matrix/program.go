@@ -49,7 +49,7 @@ func programs(c *cell) []program {
 	}
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet",
-		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
+		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestFaultBehindBreakpointByte", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
@@ -57,7 +57,7 @@ func programs(c *cell) []program {
 		"TestProbesOfThisKernel",
 	}
 	if !c.older {
-		kernel = append(kernel, "TestTextsOfFile", "TestNameFile", "TestLostList", "TestHostileHotSpot",
+		kernel = append(kernel, "TestObjectsWithoutFields", "TestTextsOfFile", "TestNameFile", "TestLostList", "TestHostileHotSpot",
 			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8InterpreterCopied", "TestV8CodeCallsItself", "TestV8CodeFar",
 			"TestV8Processes", "TestV8StackEdge")
 	}
@@ -68,7 +68,7 @@ func programs(c *cell) []program {
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
 	// other has removed it: a guest panics now and then. Loading is tested all the same.
 	if c.arch != "amd64" {
-		kernel = append(kernel, "TestSwitchRecords", "TestSwitchRingFull", "TestNewTaskSwitches", "TestSwitchThreads")
+		kernel = append(kernel, "TestSwitchRecords", "TestLeafBehindSystemCall", "TestSwitchRingFull", "TestNewTaskSwitches", "TestSwitchThreads")
 		if c.thorough {
 			receiver = append(receiver, "TestOffCPU")
 		}
