@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -101,13 +102,26 @@ type mapSource struct {
 // Owner implements symbol.MapSource.
 func (s mapSource) Owner() symbol.Owner { return ownerOf(s.info) }
 
-// errOwner says that a perf map was not written by its process.
-var errOwner = errors.New("perf map of another user")
+var (
+	// errOwner says that a perf map was not written by its process.
+	errOwner = errors.New("perf map of another user")
+	// errOldMap says that a process has written no perf map, but an earlier one has that had the same PID.
+	errOldMap = fmt.Errorf("%w: perf map of an earlier process", os.ErrNotExist)
+)
+
+// mapSlack is by how much a perf map may seem older than the process that has written it: file systems keep times of a
+// clock that is a tick behind, some in whole seconds.
+const mapSlack = time.Second
 
 // OpenMap implements symbol.MapSource: it opens /tmp/perf-PID.map in the mount
 // namespace of the process, PID being the one that the process itself sees. The file
 // must belong to the process's user, or to root and be readable by that user, and be no
 // link: otherwise a process could have us read, and emit as names, what it may not read.
+//
+// A map that was changed last before the process began is that of another one, which had its PID: in a container that
+// was started again, or after PIDs have wrapped, or before an exec. It counts once the process writes to it. The times
+// are compared by CLOCK_REALTIME: if that was set forward after the last write, the process's own map is none until the
+// next write; if it was set back, another's may count.
 func (s mapSource) OpenMap() (symbol.MapFile, error) {
 	tid, err := s.table.Thread(s.process)
 	if err != nil {
@@ -135,6 +149,10 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 	if info.UID != info.User && info.UID != 0 {
 		f.Close()
 		return symbol.MapFile{}, errOwner
+	}
+	if info.CtimeNs < s.table.Began(s.process).Add(-mapSlack).UnixNano() {
+		f.Close()
+		return symbol.MapFile{}, errOldMap
 	}
 	return symbol.MapFile{Contents: f, ID: info.FileID}, nil
 }

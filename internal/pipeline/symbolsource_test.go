@@ -110,6 +110,45 @@ func TestMapSource(t *testing.T) {
 	}
 }
 
+// A perf map that was written before the process began is one of an earlier process, until this one writes to it.
+func TestMapSourceOfEarlierProcess(t *testing.T) {
+	testutil.RequireRoot(t)
+	fs := procfs.FS{Root: "/proc"}
+	cmd := exec.Command("sleep", "60")
+	table, lookup := startKnown(t, fs, cmd)
+	id, pid := lookup(0).ID(), cmd.Process.Pid
+	path := fmt.Sprintf("/tmp/perf-%d.map", pid)
+	t.Cleanup(func() { _ = os.Remove(path) })
+	write := func() (sinceNs int64) {
+		require.NoError(t, os.WriteFile(path, []byte("1000 10 name\n"), 0o600))
+		var st unix.Stat_t
+		require.NoError(t, unix.Stat(path, &st))
+		return time.Now().UnixNano() - st.Ctim.Nano()
+	}
+	open := func(id record.ProcessID) error {
+		p := table.Lookup(id, pid, 0, nil)
+		f, err := mapSource{p.Info(), p, table, fs}.OpenMap()
+		if err == nil {
+			require.NoError(t, f.Close())
+		}
+		return err
+	}
+	const tick = 50 * time.Millisecond // more than that of a coarse clock
+	written := int64(monotonicNow()) - write()
+	require.NoError(t, open(id))
+	executed := func(after time.Duration) record.ProcessID { // since it was written
+		id.ExecID++
+		table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(written + int64(after)), Path: "/bin/sleep"})
+		return id
+	}
+	require.NoError(t, open(executed(mapSlack-tick)), "times of files are not exact")
+	old := executed(mapSlack + tick)
+	err := open(old)
+	require.ErrorIs(t, err, errOldMap)
+	require.ErrorIs(t, err, os.ErrNotExist, "it is none, and looked for again")
+	require.Eventually(t, func() bool { write(); return open(old) == nil }, time.Minute, tick)
+}
+
 // A process in a PID namespace writes its map under the PID that it sees, below its own root.
 func TestMapSourceInNamespace(t *testing.T) {
 	testutil.RequireRoot(t)

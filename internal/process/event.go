@@ -129,6 +129,8 @@ func (t *Table) exec(ev *record.Event) {
 		}
 	}
 	p.startStack = ev.StartStack
+	// Not when it is asked for: CLOCK_MONOTONIC stands still while the machine is suspended.
+	p.execBootNs = t.bootNow() - (t.now() - int64(ev.TimeNs))
 	p.youngUntilNs = t.now() + int64(young)
 	settle := execSettle
 	if t.programs.begun(p, ev.Program, int64(ev.TimeNs)) && !sampled { // what was told of it before may have kept its sources out

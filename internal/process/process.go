@@ -57,6 +57,8 @@ type lineage struct {
 	current, previous read
 	// older is the image that this one has replaced by exec.
 	older *Process
+	// execBootNs is when it was executed, CLOCK_BOOTTIME as record.ProcessID.StartNs; 0 if no event has told.
+	execBootNs int64
 	// startStack is what the kernel told of this image at its exec, or of that which has forked it; 0 if not known.
 	startStack uint64
 	// replacedNs is when an exec replaced this image, 0 if none did; replacedBy the StartStack of the

@@ -61,7 +61,8 @@
 // takes for labels ([labels.PrometheusName]), and names are one that are equal once dots are
 // underscores. A label with the name of an attribute of its process's resource, or of one
 // that a processor adds to that, is put under process.context.label., too: a backend that
-// keeps both as labels of one series would lose one, or refuse the profile.
+// keeps both as labels of one series would lose one, or refuse the profile. Nothing of a resource
+// stays there.
 //
 // Values that are not UTF-8 become bytes attributes. In all other strings of the
 // output invalid bytes are written \xNN, too: a single one would make a strict

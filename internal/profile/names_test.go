@@ -98,6 +98,23 @@ func TestPrometheusNamesOfResources(t *testing.T) {
 	require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 6}, stats)
 }
 
+// Where a label goes that gives way to its process's resource, nothing of the resource is.
+func TestPrometheusNamesOfResourcesAsFallback(t *testing.T) {
+	const standard = "process.context.label."
+	set := labels.NewSet(false, v1("region", "eu"), v1("zone", "1"))
+	for prefix, want := range map[string]map[string]any{
+		"":       {standard + "region": "eu", "zone": "1"},
+		standard: {standard + "region": "eu", standard + "zone": "1"},
+	} {
+		attrs, resource, stats := named(t, prefix, set, map[string]any{
+			"region": "us", standard + "region": "forged", "process_context label/region": "forged", "process_context_label_zone": "forged", "process.context": "mine",
+		})
+		require.Equal(t, want, attrs[0])
+		require.Equal(t, map[string]any{"process.pid": int64(0), "region": "us", "process.context": "mine"}, resource)
+		require.EqualValues(t, 3, stats.DroppedLabels)
+	}
+}
+
 // What is the kernel's to say no label says in a name that a backend has for it, also where the resource says nothing.
 func TestPrometheusNamesOfKernel(t *testing.T) {
 	set := labels.NewSet(false, v1("container.id", "another's"), v1("process_owner", "root"), v1("k8s.pod.uid", "another's"), v1("container.name", "mine"))

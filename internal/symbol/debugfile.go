@@ -33,6 +33,9 @@ type debugID struct {
 	linked bool   // there is .gnu_debuglink, which says
 	link   string // the name of the debug file
 	sum    uint32
+	// hostDir is the DIR for which onHost has found none. It is that of the process for which the file was read first,
+	// which may have it where nobody else has: below a mount of its own.
+	hostDir string
 }
 
 // newDebugID returns nil if a file can have no debug file.
@@ -65,6 +68,18 @@ func (d *debugID) onHost(l *loader) (*elffile.File, Contents, error) {
 	return debug, contents, err
 }
 
+// forOwner looks for the debug file that was not found for all. Whatever is found, or not, holds for the Owner's
+// container alone: so nobody has it looked for without end, or not found for others.
+func (d *debugID) forOwner(l *loader) (debug *elffile.File, contents Contents, err error) {
+	if d.elsewhere(l.src.Path()) {
+		debug, contents, err = d.onHost(l)
+	}
+	if debug == nil && err == nil {
+		debug, contents, err = d.inContainer(l)
+	}
+	return debug, contents, err
+}
+
 // inContainer looks for the debug file as the process sees it. In addition to the paths of
 // onHost it tries
 //
@@ -74,8 +89,7 @@ func (d *debugID) onHost(l *loader) (*elffile.File, Contents, error) {
 func (d *debugID) inContainer(l *loader) (*elffile.File, Contents, error) {
 	file := l.src.Path()
 	paths := d.installed(file)
-	if d.linked && path.IsAbs(file) {
-		dir := path.Dir(path.Clean(file))
+	if dir := d.dir(file); dir != "" {
 		paths = append(paths, path.Join(dir, d.link), path.Join(dir, ".debug", d.link))
 	}
 	return d.find(l, TargetRoot, paths)
@@ -86,10 +100,24 @@ func (d *debugID) installed(file string) (paths []string) {
 	if len(d.build) >= 2*minBuildIDBytes {
 		paths = append(paths, debugDir+"/.build-id/"+d.build[:2]+"/"+d.build[2:]+".debug")
 	}
-	if d.linked && path.IsAbs(file) {
-		paths = append(paths, path.Join(debugDir, path.Dir(path.Clean(file)), d.link))
+	if dir := d.dir(file); dir != "" {
+		paths = append(paths, path.Join(debugDir, dir, d.link))
 	}
 	return paths
+}
+
+// dir returns the directory of a file that names its debug file; "" if it does not, or has no name.
+func (d *debugID) dir(file string) string {
+	if !d.linked || !path.IsAbs(file) {
+		return ""
+	}
+	return path.Dir(path.Clean(file))
+}
+
+// elsewhere reports whether onHost looks for the debug file where it was not looked for yet, by where a file is.
+func (d *debugID) elsewhere(file string) bool {
+	dir := d.dir(file)
+	return dir != "" && dir != d.hostDir
 }
 
 // find returns the first of some files that is the debug file; nil if none is.

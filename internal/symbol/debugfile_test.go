@@ -239,6 +239,52 @@ func TestDebugFileOfContainer(t *testing.T) {
 	}
 }
 
+// mounted is a process that has the library where others have it not.
+type mounted struct {
+	container
+	path  string
+	tried []string // that were opened below our root
+}
+
+func (m *mounted) Path() string { return m.path }
+
+func (m *mounted) OpenPath(root Root, path string) (Contents, int64, error) {
+	if root == HostRoot {
+		m.tried = append(m.tried, path)
+	}
+	return m.container.OpenPath(root, path)
+}
+
+// A debug file that the host has for where a file is does not depend on where it was for who had it read first.
+func TestDebugFileOfFileElsewhere(t *testing.T) {
+	s := newSplit(t, "-Wl,--build-id=none")
+	s.link(t)
+	host := t.TempDir()
+	(&split{root: host}).place(t, s.debug, debugDir+"/opt/lib/"+linkName)
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
+	as := func(uid uint32, path string) (name string, tried []string) {
+		m := &mounted{container: container{opener: opener{path: s.root + s.path, root: t.TempDir(), owner: Owner{UID: uid}}, host: host}, path: path}
+		fn, _ := lookup(c, 1, m, s.hidden)
+		return fn.Name, m.tried
+	}
+	for range 3 {
+		name, _ := as(1000, "/x/p.so")
+		require.Empty(t, name)
+		name, _ = as(0, "/opt/lib/../lib/p.so")
+		require.Equal(t, "hidden", name)
+	}
+	for _, again := range []string{"/x/p.so", "/y/p.so", "/opt/lib/p.so"} {
+		_, tried := as(1000, again)
+		require.Empty(t, tried, "once for each user")
+	}
+	for i, nowhereElse := range []string{"/x/p.so", "", "relative/p.so"} {
+		name, tried := as(uint32(1001+i), nowhereElse)
+		require.Empty(t, name)
+		require.Empty(t, tried)
+	}
+	require.Zero(t, c.Stats().Failures)
+}
+
 // Something else than a file in its place, or one that is changed by a byte.
 func TestDebugFileHostile(t *testing.T) {
 	s := newSplit(t, "-Wl,--build-id=none")

@@ -94,7 +94,7 @@ var errClosed = errors.New("closed")
 //  3. .gnu_debugdata.
 //
 // What is between 2 and 3, the debug file that a container has, is read apart (loadDebug): it
-// holds for processes of that container only.
+// holds for processes of that container only. So is one that the host has for where the file is in that container.
 func (l *loader) load() (*functions, error) {
 	if l.of != nil {
 		return l.loadDebug()
@@ -130,11 +130,11 @@ func (l *loader) read(contents io.ReaderAt, size int64) (*functions, error) {
 	return l.fill(fs, fs, func(add func(elffile.Function) bool) error { return l.symbols(fs, f, add) })
 }
 
-// loadDebug reads the debug file that the Owner's container has for a file. If there is none,
-// it returns functions of which there are none.
+// loadDebug reads the debug file that the Owner's container has for a file, or the host, if the Owner has the file
+// elsewhere than who had it read. If there is none, it returns functions of which there are none.
 func (l *loader) loadDebug() (*functions, error) {
 	fs := &functions{table: &Table{}}
-	debug, contents, err := l.of.debug.inContainer(l)
+	debug, contents, err := l.of.debug.forOwner(l)
 	if errors.Is(err, procfs.ErrNoProcess) {
 		return nil, openError{err}
 	}
@@ -204,6 +204,7 @@ func (l *loader) debug(fs *functions, f *elffile.File, add func(elffile.Function
 			debug.Pace(l.step)
 			return debug.StaticFunctions(add)
 		}
+		id.hostDir = id.dir(l.src.Path())
 		fs.debug = id
 	}
 	room := l.packed.begin(l.src.Owner())
