@@ -23,6 +23,7 @@ test_needs=(
 	"bpftool|bpftool|looking into loaded programs"
 	"/usr/include/bpf/bpf_helpers.h|libbpf-dev|headers of the BPF programs"
 	"aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu libc6-dev-arm64-cross|test programs for aarch64"
+	"x86_64-linux-gnu-gcc|gcc-x86-64-linux-gnu libc6-dev-amd64-cross|test programs for x86-64"
 	"musl-gcc|musl-tools|test programs for musl"
 	"g++|g++|test programs of C++"
 	"rustc|rustc|programs of the documentation in Rust"

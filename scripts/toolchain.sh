@@ -6,7 +6,7 @@
 #   {x86_64,aarch64}-linux-musl-clang   clang and lld
 #   {x86_64,aarch64}-linux-gnu-clang    likewise, for glibc
 #
-# musl for aarch64 comes from Debian's packages, unpacked into build/toolchain.
+# musl for the other machine comes from Debian's packages, unpacked into build/toolchain.
 # Quick when everything is there already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,10 +31,11 @@ wrapper() {
 
 # musl_sysroot MACHINE: $musl/MACHINE/{include,lib}
 musl_sysroot() {
-	local machine=$1 from=/ unpacked=$out/debian-$1
-	if [[ $machine == aarch64 ]]; then
-		test/vm/fetch.sh deb arm64 bookworm musl-dev "$unpacked"
-		test/vm/fetch.sh deb arm64 bookworm musl "$unpacked"
+	local machine=$1 from=/ unpacked=$out/debian-$1 arch=amd64
+	[[ $machine == aarch64 ]] && arch=arm64
+	if [[ $machine != "$(uname -m)" ]]; then
+		test/vm/fetch.sh deb "$arch" bookworm musl-dev "$unpacked"
+		test/vm/fetch.sh deb "$arch" bookworm musl "$unpacked"
 		from=$unpacked
 	fi
 	mkdir -p "$musl/$machine"

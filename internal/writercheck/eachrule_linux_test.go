@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/fakemem"
 )
 
@@ -67,4 +68,13 @@ func TestEachRuleHasAWriter(t *testing.T) {
 		}
 	}
 	require.Empty(t, without)
+}
+
+// Why nothing was read is not said by a source beside one that can be.
+func TestInactive(t *testing.T) {
+	lazily := labelsource.Status{State: labelsource.NotRelocated, Err: "bound lazily"}
+	again := labelsource.Status{State: labelsource.Duplicate, Err: "the same as another"}
+	require.Equal(t, "not_relocated: bound lazily", inactive([]labelsource.Status{lazily, again}))
+	require.Empty(t, inactive([]labelsource.Status{again, {State: labelsource.Active}}))
+	require.Empty(t, inactive(nil))
 }

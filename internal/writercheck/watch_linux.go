@@ -202,12 +202,22 @@ func (w *watch) report() *Report {
 		}
 	}
 	r.Results = w.t.all(r.Formats)
-	for i := range w.info.Sources {
-		if s := &w.info.Sources[i]; s.State != labelsource.Active && s.Err != "" && r.inactive == "" {
-			r.inactive = s.State.String() + ": " + s.Err
+	r.inactive = inactive(w.info.Sources)
+	return r
+}
+
+// inactive says why the first label source that cannot be read is not read; "" if another one is.
+func inactive(sources []labelsource.Status) (why string) {
+	for i := range sources {
+		s := &sources[i]
+		switch {
+		case s.State == labelsource.Active:
+			return ""
+		case s.Err != "" && why == "":
+			why = s.State.String() + ": " + s.Err
 		}
 	}
-	return r
+	return why
 }
 
 // judgeSchema judges what the process context says of the threads.

@@ -99,7 +99,7 @@ type LabelRule struct {
 
 // Labels says what is read of the labels that programs publish.
 type Labels struct {
-	// Read labels at all. Privacy: false if no labels are wanted.
+	// Read labels at all; with false, labels::rules, trace_id_keys, span_id_keys and metrics::label_keys have to be empty. Privacy: false if no labels are wanted.
 	Enabled bool `mapstructure:"enabled"`
 	// Salt of the action hash of rules; empty: a random one at each start. Privacy: pseudonyms must hold over restarts and hosts.
 	HashSalt configopaque.String `mapstructure:"hash_salt,omitempty"`

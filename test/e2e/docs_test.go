@@ -148,6 +148,28 @@ func runYAML(t *testing.T, text string, w *testutil.Writer, total *docsCount) {
 
 var alertName = regexp.MustCompile(`(?m)^ *- alert: (\w+)$`)
 
+// TestWorkflowsBuildAsImages: what is released and tested is built with the version of Go of the images.
+func TestWorkflowsBuildAsImages(t *testing.T) {
+	version := regexp.MustCompile(`(?m)golang:([\d.]+)-|go-version: "([\d.]+)"$`)
+	seen := map[string]bool{}
+	n := 0
+	for _, pattern := range []string{".github/workflows/*.yml", "deploy/Dockerfile", "deploy/fleet/Dockerfile"} {
+		files, err := filepath.Glob(filepath.Join(repositoryRoot, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			found := version.FindAllStringSubmatch(readText(t, file), -1)
+			require.NotEmpty(t, found, file)
+			for _, f := range found {
+				seen[f[1]+f[2]] = true
+				n++
+			}
+		}
+	}
+	require.Len(t, seen, 1)
+	fmt.Printf("%d places name one version of Go: %v\n", n, seen)
+}
+
 // TestDocsNameCounts: what the receiver counts by reason is explained to operators, and so is
 // each alert.
 func TestDocsNameCounts(t *testing.T) {

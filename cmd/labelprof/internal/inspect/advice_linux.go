@@ -43,7 +43,7 @@ func advices() []advice {
 		{labelsource.UnsupportedVersion.String(), languageNode, "Run a Node.js of the releases 22 to 26, built without pointer compression: the layout of V8's heap is known for these."},
 		{labelsource.UnsupportedSchema.String(), anyLanguage, "Publish a process context (OTEP 4719) whose threadlocal.schema_version is tls_v1, as the thread contexts are."},
 		{labelsource.UnsupportedSchema.String(), languageNode, "Publish a process context whose threadlocal.schema_version is nodejs_v1: install @datadog/libdatadog-extras beside @datadog/pprof 5.20 (examples/publish/nodejs); dd-trace does it with DD_TRACE_OTEL_CTX_ENABLED=true."},
-		{labelsource.UnsupportedModel.String(), anyLanguage, "Build what defines the variable with -fPIC -ftls-model=global-dynamic, or link it into the executable, for glibc or musl."},
+		{labelsource.UnsupportedModel.String(), anyLanguage, "Build what defines the variable with -fPIC -ftls-model=global-dynamic, or link it into the executable, for glibc or musl; of several variables of that name in one file keep one: link one copy of the library."},
 		{labelsource.UnsupportedModel.String(), languageGo, "Keep .symtab (no -ldflags=-s, no strip): a stripped Go program with thread-local variables of C code does not tell where its goroutine is."},
 		{labelsource.Undefined.String(), anyLanguage, "Link or preload the library that defines the variable: what is loaded only refers to it, weakly."},
 		{labelsource.NotProgram.String(), anyLanguage, "Publish from the program that runs or from a shared library: an executable that is only mapped has no thread-local variables."},
