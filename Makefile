@@ -235,7 +235,7 @@ E2E_TESTS_churn := TestChurn
 E2E_TESTS_deploy := TestDeploy
 E2E_TESTS_quiet := TestQuiet
 E2E_TESTS_release := TestRelease TestReleaseOfOtherFiles
-E2E_TESTS_docs := TestPrometheusRules TestWorkflowsBuildAsImages TestDocsNameCounts TestDocsLinks TestFleetWaits TestDocs TestReleasePages TestReleaseLicenses TestListed
+E2E_TESTS_docs := TestPrometheusRules TestWorkflowsBuildAsImages TestMemoryOfDeployments TestDocsNameCounts TestDocsLinks TestFleetWaits TestDocs TestReleasePages TestReleaseLicenses TestListed
 E2E := $(patsubst E2E_TESTS_%,%,$(filter E2E_TESTS_%,$(.VARIABLES)))
 
 # JVMs and CPythons that this system's packages lack.

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/receiver/customlabelsreceiver"
 )
 
 // A docsCount says what became of what the pages say.
@@ -168,6 +170,27 @@ func TestWorkflowsBuildAsImages(t *testing.T) {
 	}
 	require.Len(t, seen, 1)
 	fmt.Printf("%d places name one version of Go: %v\n", n, seen)
+}
+
+// TestMemoryOfDeployments: what the manifests let the process take is what its parts may take together.
+func TestMemoryOfDeployments(t *testing.T) {
+	const rest = 64 << 20 // docs/operators.md
+	config := customlabelsreceiver.NewFactory().CreateDefaultConfig().(*customlabelsreceiver.Config)
+	size := regexp.MustCompile(`(?:GOMEMLIMIT(?:=|\s+value: )|MemoryMax=|limits: {memory: |--memory=)(\d+)([MGmg])`)
+	n := 0
+	for _, file := range []string{"deploy/systemd/otelcol-customlabels.service", "deploy/kubernetes/daemonset.yaml", "docs/operators.md"} {
+		var sizes []int64
+		for _, f := range size.FindAllStringSubmatch(readText(t, filepath.Join(repositoryRoot, file)), -1) {
+			bytes, err := strconv.ParseInt(f[1], 10, 64)
+			require.NoError(t, err)
+			sizes = append(sizes, bytes<<map[string]int{"M": 20, "G": 30}[strings.ToUpper(f[2])])
+		}
+		require.Len(t, sizes, 2, file)
+		heap, all := min(sizes[0], sizes[1]), max(sizes[0], sizes[1])
+		require.GreaterOrEqual(t, all, heap+int64(config.MaxMemoryBytes)+int64(config.MaxBpfMapBytes)+rest, file)
+		n++
+	}
+	fmt.Printf("%d limits of memory hold what the parts of the process may take\n", n)
 }
 
 // TestDocsNameCounts: what the receiver counts by reason is explained to operators, and so is
