@@ -179,7 +179,7 @@ func (s *Sampler) RemoveUnwindTable(id record.TableID) error {
 		errs = append(errs, s.forgetFileRows(file, id))
 	}
 	if err := s.objs.UnwindTables.Delete(table.slot); err != nil {
-		return fmt.Errorf("remove unwind table: %w", err)
+		return fmt.Errorf("remove unwind table: %w", errors.Join(append(errs, err)...))
 	}
 	s.unsetTable(id)
 	s.tables.free = append(s.tables.free, table.slot)
