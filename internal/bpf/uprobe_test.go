@@ -160,7 +160,8 @@ func startProbed(t *testing.T, path, kind string) (pid uint32, bias uint64) {
 	return pid, start - testutil.Symbol(t, path, kind).Value
 }
 
-// An instruction that faults is at its address, also behind a byte that could be a breakpoint.
+// An instruction that faults is at its address, also behind a byte that could be a breakpoint. Emulated processors
+// leave out the flag that tells.
 func TestFaultBehindBreakpointByte(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		return // an address is never behind a breakpoint there

@@ -25,7 +25,7 @@ type Collection struct {
 }
 
 // Collect returns all sums at a time, and lets go of the series of processes that are not
-// alive and have expired. Times do not go back: one that is little earlier than the last is moved
+// alive and have expired; where memory is short (Options.Excess), also of those that are quiet. Times do not go back: one that is little earlier than the last is moved
 // behind that. Where it is earlier by more than maxClockBack, the clock was wrong before, and all
 // series begin anew.
 func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collection {
@@ -37,6 +37,9 @@ func (s *Sums) Collect(unixNano uint64, alive func(process uint64) bool) Collect
 		s.begin(unixNano)
 	}
 	unixNano = max(unixNano, s.last+1)
+	if s.opts.Excess != nil {
+		s.makeRoom(unixNano, s.opts.Excess())
+	}
 	if s.expire(unixNano, alive) {
 		s.floor = s.last
 	}

@@ -23,15 +23,17 @@
 // Each user has Options.MaxSeries series and Options.MaxBytes. Beyond that, samples with
 // labels count in one series of their process that has custom_labels.overflow; from twice
 // as much on, what has no series yet counts in one of the user, whose resource has only
-// process.real_user.id. Before labels of a user who has all his series are given up, those of his series go that have
-// had no sample for Options.Expiry and were accepted, though their process lives; this is tried once between two
-// collections. Users beyond Options.MaxUsers share what one has, and their
-// common resource is empty. So a user can use up nobody else's series, and no sample is lost.
+// process.real_user.id. Before labels of a user who has all his series are given up, those of his series go that
+// are quiet: that have had no sample for Options.Expiry and were accepted, though their process lives; this is tried once
+// between two collections. Where memory is short (Options.Excess), quiet series of all users go with a collection, first
+// those of who has most. Users beyond Options.MaxUsers share what one has, and their common resource is empty; one of
+// them takes the place of a user of whom all series are quiet, with what was his own already. So a user can use up nobody
+// else's series, and no sample is lost.
 //
 // # Time
 //
 // A series starts with the batch of its first sample. It stays as long as its process
-// lives, if its user has room (see above). When that has ended, it is emitted unchanged for
+// lives, if there is room (see above). When that has ended, it is emitted unchanged for
 // Options.Expiry after its last sample, and until that was accepted once; then it goes. When its process
 // lives on with another resource, it goes once its last sample was accepted: of the two resources a backend
 // may keep what they have in common, and have both sums in one series, back and forth. For

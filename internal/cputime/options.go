@@ -33,6 +33,9 @@ type Options struct {
 	// Expiry is how long after its last sample the series of a process that has ended stays, and so does one
 	// that a user's processes share: it must be longer than the time between two batches.
 	Expiry time.Duration
+	// Excess returns by how many bytes the Sums should shrink, if so many are of quiet series: memory is short; 0: it is
+	// not. nil: it never is.
+	Excess func() int
 	// MaxRequestBytes of one pmetric.Metrics, as it is sent; what one point and its resource
 	// take must be a small part of it.
 	MaxRequestBytes int

@@ -20,19 +20,6 @@ const (
 	processBytes  = 64
 )
 
-// account is what a user has of series.
-type account struct {
-	series, bytes int
-	resources     map[*resource]struct{}
-	swept         uint64 // before which collection room was last made; 0: never
-}
-
-func newAccount() *account { return &account{resources: map[*resource]struct{}{}} }
-
-func (a *account) hasRoom(o *Options, times int) bool {
-	return a.series < times*o.MaxSeries && a.bytes < times*o.MaxBytes
-}
-
 // owner is a process as its samples of one user have it.
 type owner struct {
 	process uint64
@@ -142,8 +129,7 @@ func (s *Sums) newSeries(of *resource, k seriesKey, start uint64) *series {
 		s.numbers++
 		of.number = s.numbers
 		s.resources[of.identity] = of
-		of.account.bytes += of.bytes()
-		of.account.resources[of] = struct{}{}
+		of.account.join(of)
 		s.bytes += of.bytes()
 	}
 	se := &series{seriesKey: k, of: of, start: max(start, s.floor), bytes: seriesBytes + 2*len(k.encoding)}
@@ -163,14 +149,20 @@ func (s *Sums) newSeries(of *resource, k seriesKey, start uint64) *series {
 
 func (r *resource) bytes() int { return resourceBytes + identityShare*len(r.identity) }
 
+func (r *resource) seriesBytes() (sum int) {
+	for _, se := range r.series {
+		sum += se.bytes
+	}
+	return sum
+}
+
 // forget lets a resource go with all its series.
 func (s *Sums) forget(r *resource) {
 	for _, se := range r.series {
 		s.forgetSeries(se)
 	}
-	r.account.bytes -= r.bytes()
+	r.account.leave(r)
 	s.bytes -= r.bytes()
-	delete(r.account.resources, r)
 	delete(s.resources, r.identity)
 }
 
@@ -180,28 +172,4 @@ func (s *Sums) forgetSeries(se *series) {
 	se.of.account.bytes -= se.bytes
 	s.series--
 	s.bytes -= se.bytes
-}
-
-// hasRoom reports whether an account has room for a series, which it makes where it can. It looks for room
-// once between two collections: an account that stays full does not pay for it with each sample.
-func (s *Sums) hasRoom(a *account, now uint64) bool {
-	if next := s.collections + 1; !a.hasRoom(&s.opts, 1) && a.swept != next {
-		a.swept = next
-		s.forgetQuiet(a, now)
-	}
-	return a.hasRoom(&s.opts, 1)
-}
-
-// forgetQuiet lets go of the series of an account that have had no sample for Options.Expiry at a time and are accepted,
-// whatever has become of their processes. None that the batch which ends at that time has counted in is among them.
-// Their resources stay, until the next collection: samples of the batch may be theirs.
-func (s *Sums) forgetQuiet(a *account, now uint64) {
-	for of := range a.resources {
-		for _, se := range of.series {
-			if s.acceptedOf(se) == se.ns && now > se.last && now-se.last >= uint64(s.opts.Expiry) {
-				s.forgetSeries(se)
-				s.floor = s.last
-			}
-		}
-	}
 }

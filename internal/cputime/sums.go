@@ -30,6 +30,7 @@ type Sums struct {
 	collections, delivered uint64
 	parts                  map[int]bool // requests of the last collection that were accepted though others were not
 	numbers                uint64       // of resources
+	sought                 uint64       // before which collection no place was found for an account; 0: never
 
 	// Of one Add.
 	found   map[entry]*found
@@ -130,7 +131,7 @@ func (s *Sums) Add(b *profile.Builder, batch Batch, r Resolver) Result {
 // find returns the series that a total counts in, a new one if need be and room is there.
 func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
 	k := s.keyOf(batch.Kind, t)
-	of := s.resource(t.Process, batch.User, r)
+	of := s.resource(t.Process, batch, r)
 	if se := of.series[k]; se != nil {
 		return s.own(se, t.Process, batch.User, lostNothing)
 	}
@@ -150,7 +151,7 @@ func (s *Sums) find(t *profile.Total, batch *Batch, r Resolver) *found {
 	}
 	// What is left is one series for each kind. If the process had another resource, it has that no more.
 	s.disown(owner{t.Process, batch.User}, of)
-	of = s.userResource(batch.User)
+	of = s.userResource(batch)
 	k = seriesKey{kind: k.kind, marks: overflow}
 	se := of.series[k]
 	if se == nil {
@@ -182,25 +183,25 @@ func (s *Sums) disown(by owner, but *resource) {
 	}
 }
 
-// resource returns that of a process for the samples of a user; it may not be one of s yet.
-func (s *Sums) resource(process uint64, user uint32, r Resolver) *resource {
+// resource returns that of a process for the samples of a batch's user; it may not be one of s yet.
+func (s *Sums) resource(process uint64, batch *Batch, r Resolver) *resource {
 	if of := s.owned[process]; of != nil {
 		return of
 	}
 	attrs := pcommon.NewMap()
 	r.Resource(process, attrs)
-	attrs.PutInt(AttrUser, int64(user))
-	of := s.resourceOf(attrs, s.account(user))
+	attrs.PutInt(AttrUser, int64(batch.User))
+	of := s.resourceOf(attrs, s.account(batch))
 	s.owned[process] = of
 	return of
 }
 
-// userResource returns that of a user.
-func (s *Sums) userResource(user uint32) *resource {
+// userResource returns that of a batch's user.
+func (s *Sums) userResource(batch *Batch) *resource {
 	attrs := pcommon.NewMap()
-	acct := s.account(user)
+	acct := s.account(batch)
 	if acct != &s.others {
-		attrs.PutInt(AttrUser, int64(user))
+		attrs.PutInt(AttrUser, int64(batch.User))
 	}
 	return s.resourceOf(attrs, acct)
 }
@@ -216,19 +217,6 @@ func (s *Sums) resourceOf(attrs pcommon.Map, acct *account) *resource {
 	of := &resource{identity: string(identity), attrs: attrs, account: acct, series: map[seriesKey]*series{}}
 	s.fresh[of.identity] = of
 	return of
-}
-
-// account returns that of a user.
-func (s *Sums) account(user uint32) *account {
-	acct := s.accounts[user]
-	if acct == nil {
-		if len(s.accounts) >= s.opts.MaxUsers {
-			return &s.others
-		}
-		acct = newAccount()
-		s.accounts[user] = acct
-	}
-	return acct
 }
 
 // Delivered notes that what the last Collect returned was accepted.
@@ -247,11 +235,11 @@ func (s *Sums) DeliveredPart(request int) {
 
 // expire lets go of what has ended: of processes that are not alive, and then of resources
 // that no process has, but of one that a process has left for another at once: a backend that keeps the attributes of
-// both but in part has two sums in one series. Resources that have no series any more go as well. It returns whether
-// any series went.
+// both but in part has two sums in one series. Resources that have no series any more go as well, whatever process has
+// them. It returns whether any series went.
 func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	maps.DeleteFunc(s.owners, func(by owner, of *resource) bool {
-		if alive(by.process) {
+		if len(of.series) > 0 && alive(by.process) {
 			return false
 		}
 		of.owners--
@@ -261,9 +249,7 @@ func (s *Sums) expire(now uint64, alive func(process uint64) bool) bool {
 	went := false
 	for _, of := range s.resources {
 		last := of.lastAt(now)
-		if len(of.series) == 0 {
-			s.forget(of)
-		} else if of.owners == 0 && of.accepted() && (of.left || now-last >= uint64(s.opts.Expiry)) {
+		if of.owners == 0 && of.accepted() && (of.left || now-last >= uint64(s.opts.Expiry)) {
 			s.forget(of)
 			went = true
 		}

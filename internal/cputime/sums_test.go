@@ -2,9 +2,7 @@ package cputime
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -441,71 +439,6 @@ func TestSumsResourceChangesWithoutRoom(t *testing.T) {
 	require.Empty(t, s.owners)
 	require.Zero(t, s.Series())
 	require.Empty(t, s.accounts)
-}
-
-// Where memory is short, a process that has no room for another series keeps those that it has, however rarely they grow.
-func TestSumsWithoutRoomStay(t *testing.T) {
-	s := New(testOptions())
-	r := &fakeProcesses{}
-	add(s, Batch{EndUnixNano: 1 * second}, r, hits{process: 1})
-	require.Equal(t, 1, add(s, Batch{EndUnixNano: 2 * second, Tight: true}, r, hits{process: 1, set: set("tenant", "a")}).LostOwner)
-	s.Collect(3*second, allAlive)
-	s.Delivered()
-	require.Contains(t, points(t, s.Collect(200*second, allAlive).Metrics), "custom_labels.cpu.time map[process.executable.name:1 process.real_user.id:0] map[]")
-}
-
-// Against a plain sum by name, with all that can happen at random: each sample counts once,
-// no sum goes back under one start, and no start lies before what was said last.
-func TestSumsModel(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	o := testOptions()
-	o.MaxSeries, o.Expiry = 20, 20*time.Second
-	s := New(o)
-	r := &fakeProcesses{names: map[uint64]string{}}
-	ended := map[uint64]bool{}
-	alive := func(p uint64) bool { return !ended[p] }
-	last := map[string]point{} // as it was last seen
-	gone := 0.0
-	samples := 0
-	for now := uint64(1000); now < 3000; now += 5 {
-		var list []hits
-		for range rng.IntN(20) {
-			p := rng.Uint64N(8) + now/200*4
-			r.names[p] = fmt.Sprint(p % 10)
-			list = append(list, hits{process: p, set: set("tenant", fmt.Sprint(rng.IntN(12))), n: 1 + rng.IntN(3)})
-			ended[p] = false
-		}
-		for _, h := range list {
-			samples += h.n
-		}
-		add(s, Batch{User: uint32(rng.IntN(3)), StartUnixNano: (now - 5) * second, EndUnixNano: now * second}, r, list...)
-		for p := range r.names {
-			if rng.IntN(4) == 0 {
-				ended[p] = true
-			}
-		}
-		c := s.Collect(now*second, alive)
-		if rng.IntN(5) > 0 {
-			s.Delivered()
-		}
-		got := points(t, c.Metrics)
-		for name, p := range got {
-			before, known := last[name]
-			switch {
-			case known && before.start == p.start:
-				require.GreaterOrEqual(t, p.value, before.value, name)
-			case known:
-				require.GreaterOrEqual(t, p.start, before.time, name)
-				gone += before.value
-			}
-			last[name] = p
-		}
-	}
-	sum := gone
-	for p := range maps.Values(last) {
-		sum += p.value
-	}
-	require.InDelta(t, float64(samples)*0.01, sum, 1e-6)
 }
 
 // Batches of both kinds come while metrics are collected.

@@ -54,6 +54,7 @@ func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Mem
 			MaxBytes:  o.Labels.Budgets.Bytes,
 			MaxUsers:  o.Labels.Budgets.Users,
 			Expiry:    o.Metrics.Expiry,
+			Excess:    func() int { return memory.Excess() / budget.HeapWeight },
 
 			MaxRequestBytes: o.Batches.MaxRequestBytes,
 			ScopeName:       o.Scope.Name,

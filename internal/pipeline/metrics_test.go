@@ -19,6 +19,7 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // meter is a next consumer of metrics; it keeps the last value of each label.
@@ -198,6 +199,25 @@ func TestMeteringForgets(t *testing.T) {
 		require.Zero(t, e.metering.sums.Series(), "process %d", process)
 		require.Zero(t, e.metering.memory.Part(budget.OfMetrics))
 	}
+}
+
+// Where memory is short, also series of a process that lives go when they are quiet.
+func TestMeteringShrinks(t *testing.T) {
+	e, _, _ := meteredOutput(false, func(o *Options) { o.Metrics.Expiry = 1 })
+	b := e.newBatch(e.cpu)
+	lives := e.table.Lookup(record.ProcessID{TGID: 10, StartNs: 1}, 10, 0, nil)
+	fill(b, uint32(lives.Handle()), 5, "tenant")
+	b.endMono = monotonicNow()
+	e.export(b)
+	for range 2 {
+		e.metering.collect()
+		require.Positive(t, e.metering.sums.Series())
+	}
+	memory := e.metering.memory
+	memory.Add(budget.OfSymbols, int(memory.Limit()))
+	e.metering.collect()
+	require.Zero(t, e.metering.sums.Series())
+	require.Zero(t, memory.Part(budget.OfMetrics))
 }
 
 // Without profiles no option that only they have costs anything.

@@ -67,7 +67,7 @@ func TestMaxProcesses(t *testing.T) {
 }
 
 // A process without a sample makes room when none can come any more; one with samples, also one
-// that came after its end, when they have been handed over.
+// that came after its end, when two intervals have ended, where it is not known what has been read.
 func TestUnsampled(t *testing.T) {
 	f := newFake(t)
 	id := func(pid uint32) record.ProcessID { return record.ProcessID{TGID: pid, StartNs: 1} }
@@ -87,8 +87,8 @@ func TestUnsampled(t *testing.T) {
 	f.HandleEvent(exists(id(5)))
 	require.NotContains(t, f.byID, id(plain))
 	for range 2 {
-		require.Contains(t, f.byID, id(sampled), "its samples were not handed over")
-		require.Contains(t, f.byID, id(late), "its samples were not handed over")
+		require.Contains(t, f.byID, id(sampled), "its samples may not be in a batch")
+		require.Contains(t, f.byID, id(late), "its samples may not be in a batch")
 		f.EndInterval()
 	}
 	require.NotContains(t, f.byID, id(sampled))
@@ -138,6 +138,78 @@ func TestUnsampledWhereSamplesAreSeldom(t *testing.T) {
 	read++
 	f.HandleEvent(exists(id(3)))
 	require.NotContains(t, f.byID, id(1))
+}
+
+// Sampled processes that have ended make room once their samples are in batches, which hold what is known of them, however
+// long an interval is.
+func TestSampledOnceRead(t *testing.T) {
+	var read int64
+	f := newFake(t, func(o *Options) {
+		o.MaxProcesses = 4
+		o.SamplesRead = func() int64 { return read }
+	})
+	batch := map[uint64]*Process{}
+	for pid := 1; pid <= 4; pid++ {
+		f.image(pid, 500, "/bin/one")
+		p := f.Lookup(numbered(pid), pid, nobody, nil)
+		f.work()
+		f.Hold(p)
+		batch[p.Handle()] = p
+	}
+	for pid := 1; pid <= 4; pid++ {
+		f.HandleEvent(exit(numbered(pid)))
+	}
+	ended := f.now()
+	fork := func(pid int) {
+		f.HandleEvent(record.Event{Kind: record.EventFork, Process: numbered(pid), PID: pid, TimeNs: uint64(f.now())})
+	}
+	f.advance(int64(sampleDelay) + 1)
+	read = ended + int64(sampleDelay) - 1
+	fork(5)
+	f.knows(1, 2, 3, 4) // a sample may come, or wait for a name
+	require.EqualValues(t, 1, f.Stats().Refused)
+	read++
+	fork(6)
+	f.knows(6)
+	require.EqualValues(t, 1, f.Stats().Refused)
+	require.Empty(t, f.exited)
+	for handle, p := range batch {
+		got, ok := f.Process(handle)
+		require.True(t, ok)
+		require.Same(t, p, got)
+		require.Equal(t, "one", got.Info().Name)
+		require.NotNil(t, got.current.info, "its files are used")
+	}
+	f.Release(batch)
+	require.Len(t, f.byHandle, 1)
+}
+
+// A sampled process that still runs in the kernel where samples are seldom is there for the last of them; and where
+// samples are not read any more, it goes with intervals.
+func TestSampledWhereSamplesAreSeldom(t *testing.T) {
+	var read int64
+	const period = 3 * time.Second / 2
+	f := newFake(t, func(o *Options) {
+		o.SamplesRead = func() int64 { return read }
+		o.SamplePeriod = period
+	})
+	for pid := 1; pid <= 2; pid++ {
+		require.True(t, f.enters(pid))
+		f.HandleEvent(exit(numbered(pid)))
+		f.advance(1)
+	}
+	read = f.now() - 2 + int64(exitPeriods*period) - 1
+	require.True(t, f.enters(3))
+	f.knows(1, 2, 3)
+	read++
+	require.True(t, f.enters(4))
+	f.knows(2, 3, 4)
+	f.advance(int64(time.Hour))
+	require.True(t, f.enters(5))
+	f.knows(2, 3, 4, 5)
+	f.EndInterval()
+	f.EndInterval()
+	f.knows(3, 4, 5)
 }
 
 // TestExecStorm replaces one image after the other: none may hold on to all before it.

@@ -60,9 +60,9 @@ type contextState struct {
 
 // readContext looks at the process context behind one of the mappings. again
 // tells that the publisher is writing.
-func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, mappings []uint64, short bool) (again bool) {
-	s := &known.context
-	if s.reduced && !short {
+func (r *reader) readContext(l *look, mem tlsresolve.Memory, mappings []uint64) (again bool) {
+	s := &l.read.context
+	if s.reduced && !l.memoryShort {
 		s.addr = 0 // as if it was new
 	}
 	if len(mappings) == 0 {
@@ -84,7 +84,7 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		case errors.Is(err, procfs.ErrNoProcess):
 			return false // so does it now that the process has ended
 		case err != nil:
-			r.contextFailed(s, pid, addr, err)
+			r.contextFailed(l, addr, err)
 			return false
 		}
 		r.counts.contextReads.Add(1)
@@ -93,19 +93,20 @@ func (r *reader) readContext(known *remembered, pid int, mem tlsresolve.Memory, 
 		if s.keys == nil {
 			s.sinceNs = r.publishedNs(c)
 		}
-		r.countConflicts(pid, s.setNames(c.Keys))
+		r.countConflicts(l.info.PID, s.setNames(c.Keys))
 		return false
 	}
-	r.contextFailed(s, pid, mappings[0], none)
+	r.contextFailed(l, mappings[0], none)
 	return false
 }
 
 // contextFailed notes that there is no use in what is mapped as a context. It is
-// logged once for each process.
-func (r *reader) contextFailed(s *contextState, pid int, addr uint64, err error) {
+// logged once for each process, up to a bound for each user.
+func (r *reader) contextFailed(l *look, addr uint64, err error) {
 	r.counts.contextErrors.Add(1)
+	s := &l.read.context
 	if !s.logged {
-		r.log.Info("A process context cannot be read.", zap.Int("pid", pid), zap.Error(err))
+		r.say(l.owner, lineContext, "A process context cannot be read.", zap.Int("pid", l.info.PID), zap.Error(err))
 	}
 	*s = contextState{addr: addr, err: err, resource: s.resource, seen: s.seen, gap: s.gap, logged: true}
 }

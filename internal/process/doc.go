@@ -18,9 +18,9 @@
 //   - A process is a [record.ProcessID], (PID, start time, exec generation): a reused PID or an
 //     exec is another process. What was read of one image is never shown for another; when that cannot be ruled
 //     out, it is discarded.
-//   - A process that has exited stays until the second [Table.EndInterval] after that, so that
-//     samples that are still to be read find it; one that was never sampled, until samples of
-//     100 ms later, or of two sample periods, have been read, or two seconds have passed; that is
+//   - A process that has exited stays until samples of two seconds later, or of two sample periods, have been read, so that
+//     those that are still to be read find it, at most until the second [Table.EndInterval] after that; one that was never
+//     sampled, until samples of 100 ms later, or of two sample periods, have been read, or two seconds have passed; that is
 //     looked at when another process enters, and at the end of an interval. What is
 //     known of it stays for as long as samples hold it ([Table.Hold]), without a place in the
 //     table. One that has begun and ended in events that are handled together, and was not

@@ -41,6 +41,7 @@ type reader struct {
 	bootOffset int64 // of our time namespace, ns
 	files      *executable.Cache
 	counts     counts
+	lines      lines
 	ending     atomic.Bool // looks are to end soon
 }
 
@@ -206,7 +207,7 @@ func (r *reader) finishLook(l *look, sub *subject, s *scratch) error {
 		r.counts.rereads.Add(1)
 	}
 	memory := r.opts.memory(l.tid)
-	l.updating = r.readContext(&l.read, sub.pid, memory, s.contexts, sub.memoryShort)
+	l.updating = r.readContext(l, memory, s.contexts)
 	l.newContext = l.info.setContext(&l.read.context)
 	l.read.resolver.Begin(sub.order)
 	l.sources, l.info.Sources, l.loading = l.read.resolver.Resolve(&labelsource.Process{
@@ -238,7 +239,7 @@ func (r *reader) follow(l *look, sub *subject) {
 	l.succession = l.info.follow(before, sub.coming, sub.interval)
 }
 
-// explain logs, once for each file and kind of labels, why there are none. A program that is
+// explain logs, once for each file and kind of labels, why there are none, up to a bound for each user. A program that is
 // not mapped has just replaced the one that was: what is mapped was read before.
 func (r *reader) explain(l *look) {
 	info := &l.info
@@ -252,7 +253,7 @@ func (r *reader) explain(l *look) {
 		}
 		for j := range info.Mappings {
 			if f := info.Mappings[j].File; f != nil && f.Path() == s.Path && f.FirstTime(int(s.ABI)) {
-				r.log.Info("A label source cannot be read.", zap.String("file", s.Path),
+				r.say(l.owner, lineSource, "A label source cannot be read.", zap.String("file", s.Path),
 					zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
 			}
 		}
@@ -357,7 +358,8 @@ func (r *reader) describeMore(l *look) error {
 }
 
 // readEnvironment reads the resource that the environment describes. What it lacks is counted with
-// that of process contexts, and logged, once for each process. Without permission, there is none.
+// that of process contexts, and logged, once for each process and up to a bound for each user. Without permission, there
+// is none.
 func (r *reader) readEnvironment(l *look) {
 	env, cut, err := r.opts.FS.Environment(l.tid, maxEnvironmentBytes, processctx.EnvServiceName, processctx.EnvResourceAttributes)
 	if err != nil {
@@ -373,7 +375,7 @@ func (r *reader) readEnvironment(l *look) {
 	}
 	l.read.toldEnvironment = true
 	r.counts.contextErrors.Add(uint64(leftOut))
-	r.log.Info("Not all of the resource in a process's environment is read.", zap.Int("pid", l.info.PID),
+	r.say(l.owner, lineEnvironment, "Not all of the resource in a process's environment is read.", zap.Int("pid", l.info.PID),
 		zap.Int("left_out", leftOut), zap.Bool("environment_cut", cut))
 }
 

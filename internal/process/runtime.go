@@ -59,7 +59,8 @@ func (t *Table) openRuntime(p *Process, info *Info) langruntime.Process {
 // refused now, it is the next one's turn.
 func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, refused bool) {
 	o := &p.worker().opened
-	m, more, several := t.runtimeOf(info, o)
+	of := p.worker().owner
+	m, more, several := t.runtimeOf(of, info, o)
 	if m == nil {
 		*o = openedRuntime{refused: o.refused}
 		return nil, false
@@ -69,7 +70,7 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 	}
 	if o.process != nil {
 		if several && m.File.FirstTime(severalNumber) {
-			t.log.Info("A process has several language runtimes: only the functions of one are known.",
+			t.say(of, lineRuntimes, "A process has several language runtimes: only the functions of one are known.",
 				zap.Int("pid", p.pid), zap.String("file", m.Path))
 		}
 		return o.process, false
@@ -98,14 +99,14 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 		o.process = opened
 	case errors.Is(err, langruntime.ErrUnsupported):
 		refused = true
-		t.explainRuntime(err, m)
+		t.explainRuntime(of, err, m)
 	case o.attempt < maxStarting:
 		t.openLater(p, o.againNs)
 		o.awaited = true
 		o.attempt++
 	default: // it is not what was expected, or very slow
 		refused = more
-		t.explainRuntime(fmt.Errorf("%w: %w", langruntime.ErrUnreadable, err), m)
+		t.explainRuntime(of, fmt.Errorf("%w: %w", langruntime.ErrUnreadable, err), m)
 	}
 	if refused {
 		o.refused = append(o.refused, o.mappedRuntime)
@@ -126,11 +127,11 @@ func runtimeIn(m *executable.Mapping) mappedRuntime {
 	return mappedRuntime{m.File.Facts().Runtime, m.Bias}
 }
 
-// runtimeOf returns the mapping of the language runtime of a process: the one that is open, or else
+// runtimeOf returns the mapping of the language runtime of an owner's process: the one that is open, or else
 // the first that was not refused; nil if there is none that is wanted. more tells that there is another
 // one, several that one is of another file: V8 maps its own in two places. What was refused is forgotten
 // when it is not mapped any more.
-func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping, more, several bool) {
+func (r *reader) runtimeOf(of executable.Owner, info *Info, o *openedRuntime) (m *executable.Mapping, more, several bool) {
 	var open, first *executable.Mapping
 	var refused []mappedRuntime
 	for i := range info.Mappings {
@@ -140,7 +141,7 @@ func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping,
 		}
 		known := m.File.Facts().Runtime
 		if known == nil || !r.opts.Runtimes[known.Kind()] {
-			r.explainRuntime(m.File.Facts().RuntimeErr, m)
+			r.explainRuntime(of, m.File.Facts().RuntimeErr, m)
 			continue
 		}
 		switch this := runtimeIn(m); {
@@ -168,8 +169,9 @@ func (r *reader) runtimeOf(info *Info, o *openedRuntime) (m *executable.Mapping,
 	return first, more, several
 }
 
-// explainRuntime logs, once for each file, why its language runtime has no functions.
-func (r *reader) explainRuntime(err error, m *executable.Mapping) {
+// explainRuntime logs, once for each file that an owner's process maps, why its language runtime has no functions, up to a
+// bound for each user.
+func (r *reader) explainRuntime(of executable.Owner, err error, m *executable.Mapping) {
 	count := &r.counts.runtimesUnsupported
 	if errors.Is(err, langruntime.ErrUnreadable) {
 		count = &r.counts.runtimesUnreadable
@@ -180,7 +182,7 @@ func (r *reader) explainRuntime(err error, m *executable.Mapping) {
 		return
 	}
 	count.Add(1)
-	r.log.Info("The functions of a language runtime are not known: its stacks have native frames only.",
+	r.say(of, lineRuntime, "The functions of a language runtime are not known: its stacks have native frames only.",
 		zap.String("file", m.Path), zap.Error(err))
 }
 

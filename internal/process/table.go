@@ -3,6 +3,7 @@
 package process
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ const (
 	// image's already. Loading an executable takes that long only from a slow disk.
 	execDuration = 200 * time.Millisecond
 	// sampleDelay bounds the time that a sample takes from the interrupt to
-	// Lookup. It stands for the time of an exec that is known from a sample only.
+	// Lookup, and what waits for a name to Hold. It stands for the time of an exec that is known from a sample only.
 	sampleDelay = 2 * time.Second
 	// submitDelay bounds the part of it until the sample is submitted: a virtual CPU may not run meanwhile.
 	submitDelay = 100 * time.Millisecond
@@ -40,8 +41,8 @@ type Table struct {
 	byHandle map[uint64]*Process // also those that have left the table and are held
 	byPID    map[int]*Process    // the newest image, unless it has exited
 	newest   map[uint32]*Process // by TGID, exited or not
-	exited   []*Process          // in the order of exitedIn
-	ended    []ended             // those that no sample has come of, in the order of their ends
+	exited   []ended             // those that samples have come of, in the order of their ends and of exitedIn
+	ended    []ended             // the others, in the order of their ends
 	handles  uint64
 	interval uint64
 	jobs     *jobs
@@ -146,7 +147,7 @@ func (t *Table) noteSample(id record.ProcessID, pid int, uid uint32, comm []byte
 	return p
 }
 
-// Process returns the process with a handle, until it has been let go (EndInterval) and nothing holds it.
+// Process returns the process with a handle, until it has been let go and nothing holds it.
 func (t *Table) Process(handle uint64) (*Process, bool) {
 	if handle == 0 {
 		return t.overflow, true
@@ -161,6 +162,7 @@ func (t *Table) Process(handle uint64) (*Process, bool) {
 // is no room, and for one that is sampled none can be made.
 func (t *Table) admit(id record.ProcessID, pid int, uid uint32, birth *Info, by replacement, sampled bool) *Process {
 	t.letGoUnsampled()
+	t.letGoSampled()
 	if t.full() {
 		if t.makeRoom(sampled); t.full() {
 			t.refuse(id, pid, sampled)
@@ -232,7 +234,7 @@ func (t *Table) finish(p *Process) {
 		t.programs.noteWithout(p, nil)
 	}
 	if p.sampled.Load() {
-		t.exited = append(t.exited, p)
+		t.exited = append(t.exited, ended{p, t.now()})
 	} else {
 		t.ended = append(t.ended, ended{p, t.now()})
 	}
@@ -277,30 +279,41 @@ func (t *Table) letGoEnded() bool {
 	t.ended = t.ended[1:]
 	if p.sampled.Load() {
 		p.exitedIn = t.interval
-		t.exited = append(t.exited, p)
+		t.exited = append(t.exited, ended{p, t.now()})
 		return false
 	}
 	t.letGo(p)
 	return true
 }
 
+// letGoSampled lets go of the processes whose samples are all in batches, which hold what they need (Hold): batches may
+// come minutes apart, in which as many end as there are places. Where nothing is read, it is for EndInterval to tell.
+func (t *Table) letGoSampled() {
+	if len(t.exited) == 0 {
+		return
+	}
+	before := int64(math.MinInt64)
+	if t.opts.SamplesRead != nil {
+		before = t.opts.SamplesRead() - int64(max(sampleDelay, exitPeriods*t.opts.SamplePeriod))
+	}
+	for len(t.exited) > 0 && (t.exited[0].ns <= before || t.allRead(t.exited[0].process)) {
+		t.letGo(t.exited[0].process)
+		t.exited[0] = ended{}
+		t.exited = t.exited[1:]
+	}
+}
+
 // allRead reports whether the samples of a process that has exited have been read.
 func (t *Table) allRead(p *Process) bool { return p.exitedIn+2 <= t.interval }
 
 // EndInterval is called when the samples of an interval have been read, whether or not they have been
-// handed over: the processes that had exited before the last such call leave the table.
+// handed over: the processes that had exited before the last such call leave the table, if they have not yet.
 func (t *Table) EndInterval() {
 	t.mu.Lock()
 	t.interval++
 	t.letGoUnsampled()
+	t.letGoSampled()
 	t.forgetFiles()
-	n := 0
-	for n < len(t.exited) && t.allRead(t.exited[n]) {
-		t.letGo(t.exited[n])
-		t.exited[n] = nil
-		n++
-	}
-	t.exited = t.exited[n:]
 	t.mu.Unlock()
 	t.files.EndInterval()
 	if t.opts.Memory.Pressure() >= budget.Tight {

@@ -49,7 +49,7 @@ func programs(c *cell) []program {
 	}
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet",
-		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestFaultBehindBreakpointByte", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
+		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
