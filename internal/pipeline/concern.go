@@ -10,6 +10,7 @@ const (
 	ConcernSamples       Concern = iota // samples cannot be read any more
 	ConcernProfiles                     // the next consumer refuses profiles: samples are lost
 	ConcernCPUs                         // some CPUs are not sampled
+	ConcernProcesses                    // processes that have begun are missing
 	ConcernProcessEvents                // new processes are seen late
 	ConcernMappingEvents                // libraries that are loaded later are seen late
 	ConcernMetrics                      // the next consumer refuses metrics: they come with the next ones

@@ -22,6 +22,7 @@ type deliverer struct {
 	log      *zap.Logger
 	report   func(Concern, error)
 	next     xconsumer.Profiles
+	calls    calls // of next
 	counts   *counts
 	resolver *resolver
 	memory   *budget.Memory
@@ -41,7 +42,7 @@ type deliverer struct {
 
 func newDeliverer(o *Options, c *counts, r *resolver, memory *budget.Memory) *deliverer {
 	return &deliverer{
-		log: o.Logger, report: o.Report, next: o.Next.Profiles, counts: c, resolver: r, memory: memory,
+		log: o.Logger, report: o.Report, next: o.Next.Profiles, calls: newCalls(o.Logger, "profiles"), counts: c, resolver: r, memory: memory,
 		byUser: o.Batches.PerUser, request: o.Batches.MaxRequestBytes, refusals: newRefusals(o.Logger, "profiles"),
 	}
 }
@@ -108,7 +109,7 @@ func (d *deliverer) dropTooLarge(s *stream, n int64) {
 
 // consume hands profiles of n samples to the next consumer.
 func (d *deliverer) consume(ctx context.Context, s *stream, profiles pprofile.Profiles, n int64) {
-	err := d.next.ConsumeProfiles(ctx, profiles)
+	err := d.calls.call(ctx, func() error { return d.next.ConsumeProfiles(ctx, profiles) })
 	if err != nil {
 		s.drop(DropRefused, n)
 		d.refusals.add(err)

@@ -28,7 +28,8 @@
 //     counted and reported.
 //   - Reading samples never waits for the next consumer. Every hit is emitted, filtered,
 //     dropped with a reason, or pending.
-//   - Shutdown returns only when nothing of the pipeline is left running.
+//   - Shutdown returns only when nothing of the pipeline is left running, but for what does not
+//     answer: a file or a process that hangs, a next consumer that ignores that its context has ended.
 //   - There is no package state: several pipelines can run in one process.
 //
 // # Decisions

@@ -28,6 +28,7 @@ type follower struct {
 	handle  func([]record.Event) bool // of the table
 	hurry   func()                    // of the sampler
 	update  func() (bool, error)      // the sampler's UpdateCPUs
+	list    func() error              // scan
 	seconds *wakeup.Waiter            // between two repairs
 	alarm   *wakeup.Alarm             // of the table, which closes it if it ever runs
 	some    atomic.Bool               // events were read since the last repair
@@ -40,10 +41,12 @@ func newFollower(o *Options, sampler *bpf.Sampler, table *process.Table, of *str
 	if err != nil {
 		return nil, fmt.Errorf("follow processes: %w", err)
 	}
-	return &follower{
+	f := &follower{
 		log: o.Logger, report: o.Report, sampler: sampler, table: table, stream: of,
 		handle: table.HandleEvents, hurry: sampler.Hurry, update: sampler.UpdateCPUs, seconds: seconds, alarm: alarm, stopped: make(chan struct{}),
-	}, nil
+	}
+	f.list = f.scan
+	return f, nil
 }
 
 func (f *follower) start() {
@@ -118,7 +121,7 @@ func (f *follower) repair() {
 			return // closed
 		}
 		f.followCPUs(&r)
-		if f.some.Swap(false) { // else there is room for them
+		if f.some.Swap(false) || r.list != "" { // else there is room for them
 			f.followLosses(&r)
 		}
 	}
@@ -127,6 +130,7 @@ func (f *follower) repair() {
 // repairs is what was found before.
 type repairs struct {
 	cpus      string // what is wrong with CPUs, if something is
+	list      string // likewise with listing the processes
 	madeUpFor uint64 // lost events
 }
 
@@ -135,28 +139,34 @@ func (f *follower) followCPUs(r *repairs) {
 	if lost {
 		f.handle([]record.Event{{Kind: record.EventMappingsLost}})
 	}
+	f.tell(ConcernCPUs, &r.cpus, "some CPUs are not sampled", err)
+}
+
+// tell says what is wrong with a concern, or that nothing is any more, if that was not said before.
+func (f *follower) tell(of Concern, before *string, what string, err error) {
 	switch {
-	case err == nil && r.cpus != "":
-		r.cpus = ""
-		f.report(ConcernCPUs, nil)
-	case err != nil && err.Error() != r.cpus:
-		r.cpus = err.Error()
-		f.degraded(ConcernCPUs, "some CPUs are not sampled", err)
+	case err == nil && *before != "":
+		*before = ""
+		f.report(of, nil)
+	case err != nil && err.Error() != *before:
+		*before = err.Error()
+		f.degraded(of, what, err)
 	}
 }
 
 // followLosses makes up for events of processes that were lost: the processes that run are
 // listed again, and those that are known are looked at. Both are done within two seconds
-// of the loss, unless the machine has no time for it.
+// of the loss, unless the machine has no time for it, or they cannot be listed: that is tried again then.
 func (f *follower) followLosses(r *repairs) {
 	lost := f.stream.bpfCounters().EventsDropped
 	if lost == r.madeUpFor {
 		return
 	}
-	if err := f.scan(); err != nil {
-		f.log.Warn("Events of processes were lost, and the processes cannot be listed again.", zap.Error(err))
+	err := f.list()
+	f.tell(ConcernProcesses, &r.list, "events of processes were lost, and the processes cannot be listed again: some are missing", err)
+	if err != nil {
 		return
 	}
-	f.table.HandleEvent(record.Event{Kind: record.EventLost})
+	f.handle([]record.Event{{Kind: record.EventLost}})
 	r.madeUpFor = lost
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -118,6 +120,54 @@ func TestMappingsLostWithCPU(t *testing.T) {
 	lost, wrong = true, errors.New("one has no room")
 	f.followCPUs(&repairs{})
 	require.Equal(t, []record.Event{{Kind: record.EventMappingsLost}}, told)
+}
+
+// While processes cannot be listed after events of some were lost, that is said once, and tried again without another
+// event; when they can be, that is told, and all are looked at.
+func TestListFails(t *testing.T) {
+	const lost, fails = 7, 3
+	core, said := observer.New(zap.WarnLevel)
+	seconds, err := wakeup.New(time.Millisecond, -1)
+	require.NoError(t, err)
+	var told []error
+	var made []record.Event
+	listed := make(chan struct{})
+	lists := 0
+	f := &follower{
+		log: zap.New(core), seconds: seconds, alarm: wakeuptest.Alarm(t), stream: &stream{final: &bpf.Counters{EventsDropped: lost}},
+		report: func(of Concern, err error) { require.Equal(t, ConcernProcesses, of); told = append(told, err) },
+		handle: func(events []record.Event) bool { made = append(made, events...); close(listed); return false },
+		update: func() (bool, error) { return false, nil },
+		list: func() error {
+			if lists++; lists <= fails {
+				return errors.New("too many open files")
+			}
+			return nil
+		},
+	}
+	f.some.Store(true)
+	ended := make(chan struct{})
+	go func() { f.repair(); close(ended) }()
+	select {
+	case <-listed:
+	case <-time.After(time.Minute):
+		t.Error("it is not tried again")
+	}
+	f.close()
+	<-ended
+	require.Equal(t, fails+1, lists)
+	require.Equal(t, []record.Event{{Kind: record.EventLost}}, made)
+	require.Len(t, told, 2)
+	require.ErrorContains(t, told[0], "cannot be listed again: some are missing: too many open files")
+	require.NoError(t, told[1])
+	require.Len(t, said.All(), 1)
+
+	r := repairs{madeUpFor: lost - 1}
+	f.handle = func([]record.Event) bool { return false }
+	f.followLosses(&r)
+	f.followLosses(&r)
+	require.Equal(t, fails+2, lists, "once for what was lost")
+	require.Len(t, told, 2)
 }
 
 // labelledAs counts the processes, of those with some PIDs, whose label sources are

@@ -29,6 +29,7 @@ type metering struct {
 	refusals refusals
 	report   func(Concern, error)
 	next     consumer.Metrics
+	calls    calls // of next
 	sums     *cputime.Sums
 	counts   *counts
 	alive    func(process uint64) bool
@@ -46,7 +47,8 @@ type metering struct {
 func newMetering(o *Options, c *counts, table *process.Table, memory *budget.Memory) *metering {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &metering{
-		refusals: newRefusals(o.Logger, "metrics"), report: o.Report, next: o.Next.Metrics, counts: c, memory: memory,
+		refusals: newRefusals(o.Logger, "metrics"), report: o.Report, next: o.Next.Metrics,
+		calls: newCalls(o.Logger, "metrics"), counts: c, memory: memory,
 		sums: cputime.New(cputime.Options{
 			LabelKeys: o.Metrics.LabelKeys,
 			Period:    o.period(),
@@ -111,7 +113,7 @@ func (m *metering) start() {
 }
 
 // finish hands over what the sums are in the end, and says what was not accepted. When ctx ends first, or after its patience,
-// the consumer's context does too.
+// the consumer's context does too, and a consumer that goes on nevertheless is left behind.
 func (m *metering) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, m.patience)
 	defer lost()
@@ -136,7 +138,7 @@ func (m *metering) collect() {
 	defer m.memory.Add(budget.OfOutput, -output)
 	var errs []error
 	for _, metrics := range c.Metrics {
-		errs = append(errs, m.next.ConsumeMetrics(m.ctx, metrics))
+		errs = append(errs, m.calls.call(m.ctx, func() error { return m.next.ConsumeMetrics(m.ctx, metrics) }))
 	}
 	if err := errors.Join(errs...); err != nil {
 		for i, err := range errs {

@@ -23,7 +23,8 @@ type Options struct {
 	// NoticeInterval is over how long it is noticed that nothing is emitted, beside what samples
 	// wait for ReportInterval; what is logged says a minute, the default.
 	NoticeInterval time.Duration
-	// ShutdownPatience is how long Shutdown waits for the next consumer of a signal at most.
+	// ShutdownPatience is how long Shutdown waits for the next consumer of a signal until the consumer's context ends;
+	// one that goes on nevertheless is left behind 5 s later.
 	ShutdownPatience time.Duration
 	// Report is told an error of a concern while that is degraded, and nil when it has recovered.
 	// It must not block and is called from any goroutine; nil: nobody is told.

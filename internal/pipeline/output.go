@@ -100,9 +100,12 @@ func (o *output) enqueue(b *batch) {
 		o.recycle(b)
 		return
 	}
-	if !b.early || len(b.stream.pending) < max(1, cap(b.stream.pending)/earlyShare) {
+	if early := b.early; !b.early || len(b.stream.pending) < max(1, cap(b.stream.pending)/earlyShare) {
 		select {
-		case b.stream.pending <- b:
+		case b.stream.pending <- b: // it is the output's goroutine's now
+			if !early {
+				o.hurry()
+			}
 			return
 		default:
 		}
@@ -189,7 +192,8 @@ func (o *output) endIntervals() {
 
 // finish waits until everything that is pending has been handed over. When ctx ends first, or
 // after its patience, the consumer's context does too, and nothing is read any more for what is only going to be
-// refused. What is still being read then is for symbolizer.close to wait for.
+// refused. What is still being read then is for symbolizer.close to wait for. A consumer that goes on nevertheless is
+// left behind.
 func (o *output) finish(ctx context.Context) {
 	patient, lost := context.WithTimeout(ctx, o.patience)
 	defer lost()
@@ -216,8 +220,20 @@ func (o *output) finish(ctx context.Context) {
 // the names that are known: files that take long to read, which anybody may have, would have samples of all dropped.
 const hurryShare = 4
 
+// hurry has names wait for nothing where too many batches wait, of whichever stream: one goroutine hands over all. It is
+// called for each batch before its names are looked up, and for each that comes behind it, but for early ones, which one
+// user may have many of.
+func (o *output) hurry() {
+	for _, pending := range o.pending {
+		if len(pending) > cap(pending)/hurryShare {
+			o.symbols.hurry(true)
+		}
+	}
+}
+
 func (o *output) export(b *batch) {
-	o.symbols.hurry(len(b.stream.pending) > cap(b.stream.pending)/hurryShare)
+	o.symbols.hurry(false) // before it is looked how many wait: more may come meanwhile
+	o.hurry()
 	o.await(b)
 	if o.deliverer == nil {
 		o.meter(b)

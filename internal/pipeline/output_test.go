@@ -17,6 +17,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/process"
+	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/symbol"
 )
@@ -66,24 +67,33 @@ func TestShutdownPatience(t *testing.T) {
 	}
 }
 
-// namesHang has a batch wait for each of some processes, whose perf maps never answer until answer is closed. Lookups
-// wait for that.
-func namesHang(t *testing.T, d *aggregator, proc string, processes int, wait time.Duration) (asked <-chan struct{}, answer chan<- struct{}) {
-	const code = 0x10000
-	asks, answers := make(chan struct{}, processes), make(chan struct{})
+// hangingNames are names of functions in perf maps that never answer until answer is closed.
+type hangingNames struct {
+	asked  chan struct{} // has one for each map that was asked for
+	answer chan struct{}
+	// handOver hands over a batch of a process of its own, with such a map.
+	handOver func()
+}
+
+// namesHang has lookups wait for perf maps that hang.
+func namesHang(t *testing.T, d *aggregator, proc string, wait time.Duration) hangingNames {
+	const code, most, firstPID = 0x10000, 32, 2
+	h := hangingNames{asked: make(chan struct{}, most), answer: make(chan struct{})}
 	d.output.symbols.maps = symbol.NewPerfMaps[uint64](symbol.CacheOptions{Wait: wait, Work: func(uint32, func()) {
-		asks <- struct{}{}
-		<-answers
+		h.asked <- struct{}{}
+		<-h.answer
 	}})
-	for pid := 2; pid < 2+processes; pid++ {
+	pid := firstPID
+	h.handOver = func() {
 		maps := filepath.Join(proc, fmt.Sprint(pid), "maps")
 		require.NoError(t, os.MkdirAll(filepath.Dir(maps), 0o755))
 		require.NoError(t, os.WriteFile(maps, fmt.Appendf(nil, "%08x-%08x r-xp 00000000 00:00 0\n", code, code+0x1000), 0o600))
 		rec := readRunning(t, d, proc, pid, "/bin/p", "")
 		rec.UserFrames = []uint64{code}
 		handOverAgain(d, rec)
+		pid++
 	}
-	return asks, answers
+	return h
 }
 
 // Batches do not wait for files that do not answer while others wait behind them.
@@ -93,14 +103,91 @@ func TestNamesDoNotDelay(t *testing.T) {
 		o.Next.Profiles, o.Symbols.Skip, o.Batches.MaxPending = new(consumertest.ProfilesSink), false, pending
 	}, nil)
 	defer runTable(t, d)()
-	_, answer := namesHang(t, d, proc, pending, long)
+	names := namesHang(t, d, proc, long)
+	for range pending {
+		names.handOver()
+	}
 	d.output.start()
 	const hurried = pending - 1 - pending/hurryShare
 	assert.Eventually(t, func() bool { return d.stream.emitted.Load() == hurried }, long/8, time.Millisecond)
 	assert.Never(t, func() bool { return d.stream.emitted.Load() > hurried }, 100*time.Millisecond, 10*time.Millisecond, "there is time")
-	close(answer)
+	close(names.answer)
 	d.output.finish(t.Context())
 	require.EqualValues(t, pending, d.stream.emitted.Load())
+	d.output.symbols.close()
+}
+
+// A batch whose names are waited for already goes on without them when others come behind it: none is dropped.
+func TestNamesEndTheirDelay(t *testing.T) {
+	const pending, long, batches = 4, 4 * time.Minute, 15
+	d, proc := testAggregator(t, func(o *Options) {
+		o.Next.Profiles, o.Symbols.Skip, o.Batches.MaxPending = new(consumertest.ProfilesSink), false, pending
+		o.ReportInterval = 100 * time.Millisecond
+	}, nil)
+	defer runTable(t, d)()
+	names := namesHang(t, d, proc, long)
+	d.output.start()
+	for range batches {
+		names.handOver()
+		require.Eventually(t, func() bool { return len(d.stream.pending) <= pending/hurryShare }, long/8, time.Millisecond)
+	}
+	require.Zero(t, d.stream.dropped[DropPendingFull].Load())
+	require.GreaterOrEqual(t, d.stream.emitted.Load(), int64(batches-1-pending/hurryShare))
+	close(names.answer)
+	d.output.finish(t.Context())
+	require.EqualValues(t, batches, d.stream.emitted.Load())
+	d.output.symbols.close()
+}
+
+// Batches of either stream end a delay, as both wait for one goroutine; early ones do not, which one user may have
+// many of.
+func TestWhatEndsDelays(t *testing.T) {
+	const long, pending, many = 4 * time.Minute, 8, 1 + 8/hurryShare
+	options := func(o *Options) {
+		o.Next.Profiles, o.Symbols.Skip, o.Batches.MaxPending = new(consumertest.ProfilesSink), false, pending
+	}
+	d, proc := testAggregator(t, options, nil)
+	defer runTable(t, d)()
+	o, _ := testOptions(options)
+	offCPU := newStream(o, profile.KindOffCPU, &unhurried{}, &d.counts.users, d.memory)
+	d.output.pending[profile.KindOffCPU] = offCPU.pending
+	enqueue := func(of *stream, early bool) {
+		for range many {
+			b := d.output.newBatch(of)
+			fill(b, 20, 1, "tenant")
+			b.early = early
+			d.output.enqueue(b)
+		}
+	}
+	names := namesHang(t, d, proc, long)
+	names.handOver()
+	enqueue(offCPU, false)
+	began := time.Now()
+	b := <-d.stream.pending
+	d.output.export(b)
+	d.output.recycle(b)
+	assert.Less(t, time.Since(began), long/8, "what waits already")
+	<-names.asked
+
+	d.output.start()
+	want := int64(1 + many)
+	emitted := func() int64 { return d.stream.emitted.Load() + offCPU.emitted.Load() }
+	goesOn := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return emitted() == want }, long/8, time.Millisecond)
+	}
+	goesOn()
+	for _, of := range []*stream{d.stream, offCPU} {
+		names.handOver()
+		<-names.asked
+		enqueue(d.stream, true)
+		assert.Never(t, func() bool { return emitted() > want }, 100*time.Millisecond, 10*time.Millisecond, "early ones come")
+		enqueue(of, false)
+		want += 1 + 2*many
+		goesOn()
+	}
+	close(names.answer)
+	d.output.finish(t.Context())
 	d.output.symbols.close()
 }
 
@@ -111,9 +198,11 @@ func TestShutdownStopsNames(t *testing.T) {
 	}, nil)
 	defer runTable(t, d)()
 	const long = 4 * time.Minute
-	asked, answer := namesHang(t, d, proc, 2, long)
+	names := namesHang(t, d, proc, long)
+	names.handOver()
+	names.handOver()
 	d.output.start()
-	<-asked
+	<-names.asked
 	finished := make(chan struct{})
 	go func() {
 		d.output.finish(t.Context())
@@ -121,7 +210,7 @@ func TestShutdownStopsNames(t *testing.T) {
 	}()
 	refused := func() bool { return d.stream.dropped[DropRefused].Load() == 2 }
 	assert.Eventually(t, refused, long/6, time.Millisecond)
-	close(answer)
+	close(names.answer)
 	<-finished
 	d.output.symbols.close()
 }

@@ -29,8 +29,8 @@ import (
 // Its goroutines: of each stream one reads samples, decodes labels and aggregates (drain); one
 // builds and hands over batches (output); one hands over metrics, where they are wanted
 // (metering); two pass on what happens to processes, and one makes up for what they missed,
-// and follows CPU hotplug (follower); the process table has its own. Reading never waits for
-// the next consumer.
+// and follows CPU hotplug (follower); the process table has its own, and so has each call of a
+// next consumer. Reading never waits for the next consumer.
 type Pipeline struct {
 	options  Options
 	sampler  *bpf.Sampler
@@ -316,7 +316,9 @@ func (p *Pipeline) release() error {
 
 // Shutdown stops sampling, hands over what was sampled, and releases everything. When ctx
 // ends first, what was not handed over yet is dropped and counted, but everything is still
-// released. It does nothing the second time, and must not be called while Start runs.
+// released. A consumer that does not return though its context has ended is left behind, with
+// what it was given and nothing else of the pipeline. It does nothing the second time, and must
+// not be called while Start runs.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	if p.stopTable == nil {
 		return p.release()

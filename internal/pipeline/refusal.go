@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,7 +22,11 @@ func newRefusals(log *zap.Logger, what string) refusals {
 	return refusals{log: log, what: what, now: time.Now}
 }
 
+// add takes note of a request that was refused with an error. That the consumer was left behind is said already.
 func (r *refusals) add(err error) {
+	if errors.Is(err, errLeft) {
+		return
+	}
 	r.requests++
 	now := r.now()
 	if !r.saidAt.IsZero() && now.Sub(r.saidAt) < time.Minute {

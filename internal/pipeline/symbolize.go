@@ -37,7 +37,7 @@ var frameTypes = [...]string{
 }
 
 // symbolizer names functions. A nil symbolizer names none. Its methods belong to the
-// output's goroutine, but for stats and stop.
+// output's goroutine, but for stats, hurry and stop.
 type symbolizer struct {
 	log    *zap.Logger
 	fs     procfs.FS
@@ -284,7 +284,8 @@ func (s *symbolizer) weigh(m *budget.Memory) (dropped int64) {
 	return dropped
 }
 
-// hurry has lookups wait for no file, or as long as they may.
+// hurry has lookups wait for no file, those that wait already too, or as long as they may. It may be called from
+// everywhere.
 func (s *symbolizer) hurry(hurried bool) {
 	if s == nil {
 		return

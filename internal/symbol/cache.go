@@ -167,11 +167,12 @@ func (opts *CacheOptions) setDefaults() {
 // idleSince is since when what is idle was not used.
 func (opts *CacheOptions) idleSince() time.Time { return opts.Now().Add(-opts.Idle) }
 
-// Hurry has lookups wait for nothing that is read, or, when there is time again, as long as they may.
+// Hurry has lookups wait for nothing that is read, those that wait already too, or, when there is time again, as
+// long as they may.
 func (c *Cache[K]) Hurry(hurried bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading.hurried = hurried
+	c.reading.hurry(hurried)
 }
 
 // Lookup appends the functions that hold a virtual address of a file, the innermost
@@ -264,11 +265,11 @@ func (c *Cache[K]) knownBefore(e *cached[K]) *cached[K] {
 }
 
 // wait waits for done to be closed, until a deadline, for what is left of
-// CacheOptions.Wait and until Stop, and counts when it gives up.
+// CacheOptions.Wait and until Hurry or Stop, and counts when it gives up.
 func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bool {
 	began := c.opts.Now()
 	c.mu.Lock()
-	left := c.reading.left(uid, deadline.Sub(began))
+	left, over := c.reading.left(uid, deadline.Sub(began)), c.reading.over
 	c.mu.Unlock()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -277,7 +278,7 @@ func (c *Cache[K]) wait(done <-chan struct{}, deadline time.Time, uid uint32) bo
 	case <-done:
 	case <-timer.C:
 		answered = false
-	case <-c.reading.over:
+	case <-over:
 		answered = false
 	}
 	c.mu.Lock()

@@ -100,6 +100,71 @@ func TestHurry(t *testing.T) {
 	})
 }
 
+// Who is in a hurry has no lines of a Go program read: what is read for a moment only comes to nothing.
+func TestHurryOfLines(t *testing.T) {
+	path, table, _ := goProgram(t, "tables-static")
+	o := &opener{path: path}
+	c := NewCache[int](CacheOptions{Wait: time.Minute})
+	defer c.CloseFiles()
+	frames, _ := c.Lookup(nil, 1, o, table.Start)
+	require.NotEmpty(t, frames)
+	c.CloseFiles()
+	reads := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.reading.now)
+	}
+	require.Eventually(t, func() bool { return reads() == 0 }, time.Minute, time.Millisecond, "what is closed")
+	c.Hurry(true)
+	frames, _ = c.Lookup(nil, 1, o, table.Limit-1)
+	require.Empty(t, frames)
+	require.Zero(t, reads())
+	require.EqualValues(t, 2, o.opens.Load(), "once for all, once for lines")
+	c.Hurry(false)
+	frames, _ = c.Lookup(nil, 1, o, table.Limit-1)
+	require.NotEmpty(t, frames)
+}
+
+// A hurry ends the wait of lookups that wait already, as often as there is time again; after Stop there is none.
+func TestHurryEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const until = time.Second
+		h := hung{make(chan struct{})}
+		files := NewCache[int](CacheOptions{Wait: time.Hour})
+		maps := NewPerfMaps[int](CacheOptions{Wait: time.Hour})
+		took := func(ask func()) time.Duration {
+			began := time.Now()
+			ask()
+			return time.Since(began)
+		}
+		key := 0
+		askFile := func() { files.Lookup(nil, key, &opener{wait: h.wait}, 1) }
+		askMap := func() { maps.Lookup(nil, key, h, 1, Native) }
+		for key = range 2 {
+			files.Hurry(false)
+			maps.Hurry(false)
+			time.AfterFunc(until, func() { files.Hurry(true) })
+			require.Equal(t, until, took(askFile))
+			time.AfterFunc(until, func() { maps.Hurry(true) })
+			require.Equal(t, until, took(askMap))
+			require.EqualValues(t, key+1, files.Stats().TimedOut)
+			require.EqualValues(t, key+1, maps.Stats().TimedOut)
+		}
+		key = 0 // which hangs, and does not only wait for its turn
+		files.Hurry(false)
+		files.Stop()
+		files.Hurry(false)
+		require.Zero(t, took(askFile))
+		maps.Stop()
+		maps.Hurry(false)
+		maps.Refresh()
+		require.Zero(t, took(askMap))
+		close(h.wait)
+		require.NoError(t, files.Close(t.Context()))
+		require.NoError(t, maps.Close(t.Context()))
+	})
+}
+
 // What is being read when nobody wants it any more is not read to its end.
 func TestLoadAbandoned(t *testing.T) {
 	closed := &atomic.Bool{}

@@ -1,67 +1,52 @@
 package symbol
 
+import "container/list"
+
 const (
 	// maxMemo and maxMemoBytes bound the functions of a table whose names are kept ready.
 	maxMemo      = 16 << 10
 	maxMemoBytes = 4 << 20
 	// memoBytes is what such a function takes besides its name.
-	memoBytes = 80
+	memoBytes = 160
 )
 
-// memo has names of functions ready, for people, by K: all as long as there is room, then those that were asked for last.
-// Who asks for any number of names drops those that nobody else asks for.
+// memo has names of functions ready, for people, by K. Where there are too many, those that were not asked for lately give
+// way: who asks for any number of names drops those that nobody else asks for.
 type memo[K comparable] struct {
-	recent, older generation[K]
+	names   map[K]*list.Element // of order
+	order   list.List           // of memoName[K], the one that was asked for last first
+	ofNames int                 // bytes
 }
 
-// generation is the names that were asked for in one time.
-type generation[K comparable] struct {
-	names map[K]string
-	bytes int
+type memoName[K comparable] struct {
+	key  K
+	name string
 }
 
 // find returns a name that is kept ready.
 func (m *memo[K]) find(key K) (string, bool) {
-	if name, ok := m.recent.names[key]; ok {
-		return name, true
+	e := m.names[key]
+	if e == nil {
+		return "", false
 	}
-	name, ok := m.older.names[key]
-	if ok {
-		delete(m.older.names, key)
-		m.older.bytes -= memoBytes + len(name)
-		m.keep(key, name)
-	}
-	return name, ok
+	m.order.MoveToFront(e)
+	return e.Value.(memoName[K]).name, true
 }
 
 // keep keeps a name ready that is not.
 func (m *memo[K]) keep(key K, name string) {
+	if m.names == nil {
+		m.names = map[K]*list.Element{}
+	}
 	n := memoBytes + len(name)
-	for m.kept() > 0 && (m.kept() >= maxMemo || m.bytes()+n > maxMemoBytes) {
-		if len(m.older.names) == 0 || len(m.recent.names) >= maxMemo/2 || m.recent.bytes >= maxMemoBytes/2 {
-			m.older, m.recent = m.recent, generation[K]{}
-		} else {
-			m.older.dropOne()
-		}
+	for len(m.names) > 0 && (len(m.names) == maxMemo || m.ofNames+n > maxMemoBytes) {
+		last := m.order.Remove(m.order.Back()).(memoName[K])
+		delete(m.names, last.key)
+		m.ofNames -= memoBytes + len(last.name)
 	}
-	if m.recent.names == nil {
-		m.recent.names = map[K]string{}
-	}
-	m.recent.names[key] = name
-	m.recent.bytes += n
+	m.names[key] = m.order.PushFront(memoName[K]{key, name})
+	m.ofNames += n
 }
-
-// dropOne drops one of some names.
-func (g *generation[K]) dropOne() {
-	for key, name := range g.names {
-		delete(g.names, key)
-		g.bytes -= memoBytes + len(name)
-		return
-	}
-}
-
-// kept is the number of names.
-func (m *memo[K]) kept() int { return len(m.recent.names) + len(m.older.names) }
 
 // bytes returns the memory that it takes, roughly.
-func (m *memo[K]) bytes() int { return m.recent.bytes + m.older.bytes }
+func (m *memo[K]) bytes() int { return m.ofNames }

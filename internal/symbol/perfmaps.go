@@ -85,7 +85,7 @@ func (c *PerfMaps[K]) Refresh() {
 func (c *PerfMaps[K]) Hurry(hurried bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading.hurried = hurried
+	c.reading.hurry(hurried)
 }
 
 // Stop is for perf maps what it is for files.
@@ -140,9 +140,9 @@ func (c *PerfMaps[K]) start(e *mapped[K], src MapSource) bool {
 	return true
 }
 
-// wait waits for done to be closed, or Stop. It lets go of the lock meanwhile.
+// wait waits for done to be closed, Hurry or Stop. It lets go of the lock meanwhile.
 func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
-	left := c.reading.left(uid, c.opts.Wait/waitShare)
+	left, over := c.reading.left(uid, c.opts.Wait/waitShare), c.reading.over
 	if left <= 0 {
 		c.stats.TimedOut++
 		return
@@ -155,7 +155,7 @@ func (c *PerfMaps[K]) wait(done <-chan struct{}, uid uint32) {
 	case <-done:
 		answered = true
 	case <-timer.C:
-	case <-c.reading.over:
+	case <-over:
 	}
 	timer.Stop()
 	c.mu.Lock()

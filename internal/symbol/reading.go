@@ -32,12 +32,13 @@ const hungAfter = 10 * time.Second
 type reading struct {
 	opts   *CacheOptions
 	closed *atomic.Bool  // nothing more is read, and what is being read may end
-	over   chan struct{} // closed with that: lookups wait for nothing any more
+	over   chan struct{} // closed while hurried
 	now    map[*read]struct{}
 	users  map[uint32]int // reads
 	owners map[place]int  // reads
 	turns  map[uint32]*read
-	// hurried: lookups wait for nothing, until they are told that there is time again.
+	// hurried: lookups wait for nothing, until they are told that there is time again, or, once nothing more is
+	// read, for good.
 	hurried bool
 	// Since the batch began:
 	waited  time.Duration
@@ -118,8 +119,21 @@ const closePoll = 2 * time.Millisecond
 func (r *reading) stop(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
-	if !r.closed.Swap(true) {
+	r.closed.Store(true)
+	r.hurry(true)
+}
+
+// hurry has lookups wait for nothing, those that wait already too, or, when there is time again, as long as they may.
+func (r *reading) hurry(hurried bool) {
+	hurried = hurried || r.closed.Load()
+	if hurried == r.hurried {
+		return
+	}
+	r.hurried = hurried
+	if hurried {
 		close(r.over)
+	} else {
+		r.over = make(chan struct{})
 	}
 }
 

@@ -16,7 +16,8 @@
 //   - After Start has returned nothing stops the collector: what goes wrong is
 //     counted and reported as component status.
 //   - Shutdown may be called at any time, any number of times. It flushes, and
-//     returns only when nothing of the receiver is left running.
+//     returns only when nothing of the receiver is left running, but for what does
+//     not answer: a file, a process, a next consumer that ignores its context.
 //   - There is no package state: several receivers can run in one process.
 //
 // # Signals
