@@ -55,25 +55,29 @@ type build struct {
 	stats    BuildStats
 	parts    []part
 
-	end      uint64  // of the interval
-	serial   *uint64 // of the next profile that is handed over
-	sets     map[*labels.Set]setAttributes
-	reserved map[string]bool  // names of ours, as same returns them
-	names    map[string]bool  // scratch of setAttributes
-	kernel   map[uint64]int32 // locations by address
-	standIn  int32            // location of tooManyFrames; 0: there is none
-	decided  bool             // which entries lack frames
-	hold     func(bytes int)  // nil: nobody is told
-	held     int              // what it has been told of
+	end       uint64  // of the interval
+	serial    *uint64 // of the next profile that is handed over
+	sets      map[*labels.Set]setAttributes
+	reserved  map[string]bool        // names of ours, as same returns them
+	names     map[string]bool        // scratch of setAttributes
+	kernel    map[uint64]int32       // locations by address
+	standIn   int32                  // location of tooManyFrames; 0: there is none
+	decided   bool                   // which frames have a location: all was built once
+	keptOf    map[uint64]*frameTable // of processes that lack frames, when all was built
+	sampleOf  []int32                // by entry, in the order of what was made last: index of its sample in the profile
+	keptBytes int                    // of keptOf, beside what is made next
+	hold      func(bytes int)        // nil: nobody is told
+	held      int                    // what it has been told of
 
 	// Of the process at hand.
 	process    uint64
-	ofResource map[string]bool             // names of its resource, with Options.PrometheusNames
-	user       map[uint32]map[uint64]int32 // locations by epoch and address
-	spare      map[uint64]int32            // empty, for the next epoch; may be nil
-	runtime    map[[2]uint64]int32
+	ofResource map[string]bool  // names of its resource, with Options.PrometheusNames
+	frameTable                  // of its frames
+	kept       *frameTable      // frames that had a location when all was built; nil: all have one
+	lacks      bool             // some of its entries lack frames
+	spare      map[uint64]int32 // empty, for the next epoch; may be nil
 	stackOf    map[stackRef]builtStack
-	samples    map[string]pprofile.Sample
+	samples    map[string]int32 // indexes
 	identity   []byte
 	indexes    []int32
 	resolved   string // encoding of the stack that locations are of, in epoch
@@ -88,11 +92,10 @@ type build struct {
 // part is a Builder of several.
 type part struct {
 	*Builder
-	start   uint64     // when its interval begins
-	times   [][]uint64 // by entry
-	values  [][]int64  // by entry; empty unless of absences
-	frames  int        // that had room: different ones of each process
-	lacking []bool     // by entry; nil: none lacks frames
+	start  uint64     // when its interval begins
+	times  [][]uint64 // by entry
+	values [][]int64  // by entry; empty unless of absences
+	frames int        // that had room: different ones of each process
 }
 
 // entryRef is an entry of a part, with the samples [from, to) of it; stackRef is a stack.
@@ -106,6 +109,7 @@ func newBuild(builders []*Builder, r Resolver, startsUnixNano []uint64, endUnixN
 	b = &build{
 		opts: &builders[0].opts, resolver: r, end: endUnixNano,
 		reserved: map[string]bool{}, names: map[string]bool{}, ofResource: map[string]bool{},
+		keptOf: map[uint64]*frameTable{},
 	}
 	for _, name := range ours() {
 		b.reserved[b.same(name)] = true
@@ -128,10 +132,11 @@ func (b *build) fill(groups [][]entryRef) (pprofile.Profiles, BuildStats) {
 	b.sets = make(map[*labels.Set]setAttributes)
 	b.kernel = make(map[uint64]int32)
 	b.standIn = 0
+	b.sampleOf = b.sampleOf[:0]
 	for i, entries := range groups {
 		b.addProcess(out.ResourceProfiles().AppendEmpty(), entries, *b.serial+uint64(i))
 	}
-	b.decided = true
+	b.decide()
 	stats := b.stats
 	b.stats = BuildStats{}
 	return out, stats
@@ -223,6 +228,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 	b.stackOf = emptied(b.stackOf)
 	b.samples = emptied(b.samples)
 	b.inEpoch = nil
+	b.kept, b.lacks = b.keptOf[b.process], false
 	b.stats.Resources++
 	b.resolver.Resource(b.process, rp.Resource().Attributes())
 	CleanMap(rp.Resource().Attributes())
@@ -251,6 +257,7 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 		b.weigh()
 		n += expected
 	}
+	b.keepFrames()
 }
 
 // maxExpected addresses are told to the resolver at a time, and those of one stack: few enough that it can keep all of
@@ -258,8 +265,8 @@ func (b *build) addProcess(rp pprofile.ResourceProfiles, entries []entryRef, ser
 const maxExpected = 4 << 10
 
 // expect tells the resolver the user addresses of the stacks of the first entries, and returns how many entries these are.
-// Addresses that were resolved before are left out, callers that a stack has in common with the one before, and the
-// stacks of entries that are full.
+// Addresses that were resolved before are left out, callers that a stack has in common with the one before, the
+// stacks of entries that are full, and frames that are to have no location.
 func (b *build) expect(entries []entryRef) (n int) {
 	b.expected = b.expected[:0]
 	epoch, last := b.epochOf(entries[0]), ""
@@ -277,7 +284,7 @@ func (b *build) expect(entries []entryRef) (n int) {
 		frames.skip(decodeStack(last))
 		for last = encoded; frames.user > 0; {
 			f := frames.next()
-			if f.kind != User {
+			if f.kind != User || !b.kept.has(epoch, f) {
 				continue
 			}
 			if _, ok := resolved[f.addr]; !ok {
@@ -333,14 +340,17 @@ func (b *build) addEntry(p pprofile.Profile, entry entryRef) {
 	b.indexes = b.appendAttributes(b.indexes[:0], k, link, set)
 	b.identity = appendIndexes(b.identity[:0], []int32{stack, link.index})
 	b.identity = appendIndexes(b.identity, b.indexes)
-	sample, ok := b.samples[string(b.identity)]
+	i, ok := b.samples[string(b.identity)]
 	if !ok {
-		sample = p.Samples().AppendEmpty()
+		i = int32(p.Samples().Len())
+		sample := p.Samples().AppendEmpty()
 		sample.SetStackIndex(stack)
 		sample.SetLinkIndex(link.index)
 		sample.AttributeIndices().FromRaw(b.indexes)
-		b.samples[string(b.identity)] = sample
+		b.samples[string(b.identity)] = i
 	}
+	b.sampleOf = append(b.sampleOf, i)
+	sample := p.Samples().At(int(i))
 	sample.TimestampsUnixNano().Append(times...)
 	sample.Values().Append(b.values(entry)...)
 }
@@ -416,7 +426,7 @@ func (b *build) emptyUser() {
 func (b *build) known(locations map[uint64]int32, f decodedFrame) int32 {
 	i, ok := locations[f.addr]
 	if !ok {
-		if f.kind != Kernel && !b.admit() {
+		if f.kind != Kernel && !b.admit(f) {
 			return b.tooMany()
 		}
 		before := b.tables.bytes
@@ -435,7 +445,7 @@ func (b *build) runtimeFrame(f decodedFrame) int32 {
 	key := [2]uint64{f.addr, f.object}
 	i, ok := b.runtime[key]
 	if !ok {
-		if !b.admit() {
+		if !b.admit(f) {
 			return b.tooMany()
 		}
 		before := b.tables.bytes

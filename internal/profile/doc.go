@@ -19,7 +19,7 @@
 // several, those of its further stacks that are not known have one location in their place, whose function is
 // <too many frames>. Nobody is asked what they are: who makes up return addresses has millions of
 // them, of which each takes memory and time that the encoded stack does not. Frames of the kernel
-// are no more than its code has. Other Builders keep theirs.
+// are no more than its code has. Other Builders keep theirs. In several requests, frames are those that one would have.
 //
 // # Output
 //

@@ -16,21 +16,64 @@ type builtStack struct {
 	lacking bool // it has tooManyFrames in the place of some frames
 }
 
-// full reports whether those frames of an entry that are not known yet are left out, because the user has as many
-// as Options.MaxFrames. Which entries are full is decided when all of them are built, and stays so in the pieces of
-// them: else each piece would have room for as many frames again.
-func (b *build) full(e entryRef) bool {
-	p := &b.parts[e.part]
-	if b.decided {
-		return len(p.lacking) > 0 && p.lacking[e.entry]
+// frameTable has the locations of a process's frames.
+type frameTable struct {
+	user    map[uint32]map[uint64]int32 // by epoch and address
+	runtime map[[2]uint64]int32
+}
+
+// has reports whether a user frame of an epoch has a location; in no table, it has.
+func (t *frameTable) has(epoch uint32, f decodedFrame) (ok bool) {
+	switch {
+	case t == nil:
+		return true
+	case f.kind == Runtime:
+		_, ok = t.runtime[[2]uint64{f.addr, f.object}]
+	default:
+		_, ok = t.user[epoch][f.addr]
 	}
-	return b.opts.MaxFrames > 0 && p.frames >= b.opts.MaxFrames
+	return ok
+}
+
+// bytes estimates the memory of a table.
+func (t *frameTable) bytes() int {
+	frames := len(t.runtime)
+	for _, locations := range t.user {
+		frames += len(locations)
+	}
+	return keptTableBytes + keptFrameBytes*frames
+}
+
+// keepFrames keeps which frames of the process at hand have a location, where not all have. That is decided when all is
+// built, and stays so in the pieces of that: else each piece would have room for as many frames again, or for none that
+// entries of another piece had room for. In a process of several users, each has there what any of them had.
+func (b *build) keepFrames() {
+	if b.lacks && !b.decided {
+		b.keptOf[b.process] = &frameTable{b.user, b.runtime}
+		b.frameTable = frameTable{}
+	}
+}
+
+// decide says that all is built. What is kept of that counts beside what is built next.
+func (b *build) decide() {
+	if !b.decided {
+		b.decided = true
+		for _, t := range b.keptOf {
+			b.keptBytes += t.bytes()
+		}
+	}
+}
+
+// full reports whether those frames of an entry that are not known yet are left out, because the user has as many
+// as Options.MaxFrames.
+func (b *build) full(e entryRef) bool {
+	return !b.decided && b.opts.MaxFrames > 0 && b.parts[e.part].frames >= b.opts.MaxFrames
 }
 
 // admit reports whether a frame that is not known yet gets a location of its own, and counts it. A stack that has
 // begun gets all of its frames.
-func (b *build) admit() bool {
-	if b.crowded {
+func (b *build) admit(f decodedFrame) bool {
+	if b.crowded || !b.kept.has(b.epoch, f) {
 		return false
 	}
 	b.admitted++
@@ -57,15 +100,8 @@ func (b *build) tooMany() int32 {
 
 // lack notes that the samples of an entry lack frames.
 func (b *build) lack(e entryRef, samples int) {
-	if b.decided {
-		return
-	}
-	p := &b.parts[e.part]
-	if p.lacking == nil {
-		p.lacking = make([]bool, len(p.entries))
-	}
-	p.lacking[e.entry] = true
-	p.lackingFrames += samples
+	b.lacks = true
+	b.parts[e.part].lackingFrames += samples
 }
 
 // LackingFrames returns how many of the samples lack frames because of Options.MaxFrames in what Requests has

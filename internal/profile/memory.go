@@ -20,6 +20,12 @@ const (
 	tableLineBytes      = 48
 )
 
+// Estimated memory of what is kept of the frames of a process, and of each.
+const (
+	keptTableBytes = 512
+	keptFrameBytes = 64
+)
+
 // Estimated memory of a value of a resource, with its place in a list, and of an attribute beside its value.
 const (
 	resourceValueBytes     = 48
@@ -64,10 +70,10 @@ func (b *Builder) OutputBytes() int {
 }
 
 // weigh tells what the tables have grown to, and the resources.
-func (b *build) weigh() { b.tell(b.tables.bytes) }
+func (b *build) weigh() { b.tell(b.tables.bytes + b.keptBytes) }
 
 // release tells that nobody has the tables any more.
-func (b *build) release() { b.tell(0) }
+func (b *build) release() { b.tell(b.keptBytes) }
 
 func (b *build) tell(bytes int) {
 	if b.hold != nil && bytes != b.held {

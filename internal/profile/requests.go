@@ -1,10 +1,7 @@
 package profile
 
 import (
-	"cmp"
-	"encoding/binary"
 	"iter"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -17,8 +14,10 @@ import (
 //
 // Mostly there is one piece. Else the users with little come first and together, and each user with more than one
 // request has requests of its own: what a user's processes are called or publish does not move the others' samples. A
-// process comes in several pieces if it must, and so does an entry that has many samples. A single entry that leaves its
-// samples too little room is left out; they are counted in a piece without profiles.
+// process comes in several pieces if it must, and so does an entry that has many samples. What is made is bounded by how
+// much was added, whatever stacks and labels are: an entry that leaves its samples too little room is left out, and so is
+// what would take a user far more requests than all that he has would fill. These samples are counted in a piece without
+// profiles.
 //
 // What the tables of a piece take beside [Builder.OutputBytes] is known when they are filled: hold is told then how many
 // bytes more, or less, there are. nil: nobody is told.
@@ -31,30 +30,39 @@ func Requests(
 	return func(yield func(pprofile.Profiles, BuildStats) bool) {
 		b, wanted := newBuild(builders, r, startsUnixNano, endUnixNano)
 		b.serial, b.hold = serial, hold
-		defer b.release()
-		b.request(wanted, maxBytes, yield)
+		defer b.tell(0)
+		b.request(wanted, maxBytes, maxDivisions, yield)
 	}
 }
 
-// request yields entries as one piece, or as several.
-func (b *build) request(groups [][]entryRef, maxBytes int, yield func(pprofile.Profiles, BuildStats) bool) bool {
+// maxDivisions of what is too large into pieces, and of these: they are weighed by what was made before, and larger where
+// names have come since.
+const maxDivisions = 2
+
+// request yields entries as one piece, or as several, which may be divided so many times.
+func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func(pprofile.Profiles, BuildStats) bool) bool {
 	out, stats := b.fill(groups)
-	bytes := requestBytes(out)
-	if bytes <= maxBytes {
+	if requestBytes(out) <= maxBytes {
 		*b.serial += uint64(stats.Resources)
 		return yield(out, stats)
 	}
-	pieces := b.divide(weigh(groups, out, bytes), maxBytes)
-	if len(pieces) == 0 {
-		return yield(pprofile.NewProfiles(), BuildStats{TooLarge: stats.Samples, LeftOut: stats.LeftOut})
+	var pieces [][][]entryRef
+	tooLarge := stats.Samples
+	if divisions > 0 {
+		pieces, tooLarge = b.divide(groups, out, maxBytes)
 	}
 	b.stats.LeftOut = stats.LeftOut // for the first piece
 	for _, piece := range pieces {
-		if !b.request(piece, maxBytes, yield) {
+		if !b.request(piece, maxBytes, divisions-1, yield) {
 			return false
 		}
 	}
-	return true
+	if tooLarge == 0 {
+		return true
+	}
+	stats = BuildStats{TooLarge: tooLarge, LeftOut: b.stats.LeftOut}
+	b.stats.LeftOut = 0
+	return yield(pprofile.NewProfiles(), stats)
 }
 
 // timesApart is within how many profiles no two begin at one time, in ns.
@@ -65,118 +73,6 @@ const timesApart = 1 << 17
 func startOf(start, serial uint64) uint64 {
 	start -= start % timesApart
 	return max(start-min(serial%timesApart, start), 1)
-}
-
-// weighed is the entries of a process and what they take of a request.
-type weighed struct {
-	entries []entryRef
-	bytes   int
-}
-
-// weigh shares out what a request takes: to each process its resource and its samples, and
-// as much of the dictionary as it has of all entries.
-func weigh(groups [][]entryRef, out pprofile.Profiles, bytes int) []weighed {
-	list := make([]weighed, len(groups))
-	shared, entries := bytes, 0
-	for i, group := range groups {
-		rp := out.ResourceProfiles().At(i)
-		own := new(pprofile.ProtoMarshaler).ResourceProfilesSize(rp) + mapStrings(rp.Resource().Attributes())
-		list[i] = weighed{group, own}
-		shared -= own
-		entries += len(group)
-	}
-	for i := range list {
-		list[i].bytes += max(shared, 0) * len(list[i].entries) / entries
-	}
-	return list
-}
-
-// roomShare of a request is filled by what processes are weighed to take: a dictionary of
-// some of them is more than their part of the dictionary of all.
-const roomShare = 4
-
-// divide makes several pieces of one that is too large, each of which has less than all; none, if
-// it cannot be divided.
-func (b *build) divide(processes []weighed, maxBytes int) (pieces [][][]entryRef) {
-	room := max(maxBytes-maxBytes/roomShare, 1)
-	switch {
-	case len(processes) == 1 && len(processes[0].entries) == 1:
-		return b.divideSamples(processes[0].entries[0], maxBytes)
-	case len(processes) == 1:
-		return divideEntries(processes[0], room)
-	}
-	perUser := map[uint32]int{} // by part, of which each is a user's
-	for _, p := range processes {
-		perUser[p.entries[0].part] += p.bytes
-	}
-	slices.SortStableFunc(processes, func(a, b weighed) int {
-		x, y := a.entries[0].part, b.entries[0].part
-		return cmp.Or(cmp.Compare(perUser[x], perUser[y]), cmp.Compare(x, y))
-	})
-	var piece [][]entryRef
-	left := room
-	for i, p := range processes {
-		part := p.entries[0].part
-		begins := i > 0 && processes[i-1].entries[0].part != part && perUser[part] > room
-		if len(piece) > 0 && (p.bytes > left || begins) {
-			pieces = append(pieces, piece)
-			piece, left = nil, room
-		}
-		piece = append(piece, p.entries)
-		left -= p.bytes
-	}
-	if pieces = append(pieces, piece); len(pieces) == 1 {
-		half := len(piece) / 2
-		return [][][]entryRef{piece[:half], piece[half:]}
-	}
-	return pieces
-}
-
-// divideEntries divides those of one process, of which each piece has the resource.
-func divideEntries(p weighed, room int) (pieces [][][]entryRef) {
-	n := max((len(p.entries)+p.bytes/room)/(p.bytes/room+1), 1)
-	if n == len(p.entries) {
-		n = len(p.entries) / 2
-	}
-	for piece := range slices.Chunk(p.entries, n) {
-		pieces = append(pieces, [][]entryRef{piece})
-	}
-	return pieces
-}
-
-// What a sample of an entry takes at most when it is sent, and what the lengths of all that it is
-// in grow by when it has more of them.
-const (
-	sentTimeBytes   = 8
-	sentValueBytes  = binary.MaxVarintLen64
-	sentLengthBytes = 6 * binary.MaxVarintLen32
-)
-
-// leastRoomShare of a request is left to the samples of an entry that is divided by them: its stack,
-// labels and resource come again in each piece, and a program chooses how large they are.
-const leastRoomShare = 16
-
-// divideSamples divides an entry by its samples, of which each piece has as many as it has room for;
-// not if that is too little.
-func (b *build) divideSamples(e entryRef, maxBytes int) (pieces [][][]entryRef) {
-	bare := e
-	bare.to = bare.from
-	out, _ := b.fill([][]entryRef{{bare}})
-	room := maxBytes - requestBytes(out) - sentLengthBytes
-	if e.to-e.from == 1 || room < maxBytes/leastRoomShare {
-		return nil
-	}
-	each := sentTimeBytes
-	if b.opts.OffCPU != nil {
-		each += sentValueBytes
-	}
-	n := uint32(max(min(room/each, int(e.to-e.from)/2), 1))
-	for from := e.from; from < e.to; from += n {
-		piece := e
-		piece.from, piece.to = from, min(from+n, e.to)
-		pieces = append(pieces, [][]entryRef{{piece}})
-	}
-	return pieces
 }
 
 // referenceBytes is what a string takes at most if it is sent as a place in the table of

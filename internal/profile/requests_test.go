@@ -226,6 +226,15 @@ func TestRequestsTooLarge(t *testing.T) {
 	}
 }
 
+// Where all is too large, what was left out is counted all the same.
+func TestRequestsAllTooLarge(t *testing.T) {
+	b := of([]uint64{7, 9}, 5)
+	r := &resolver{unwanted: 9, resource: func(_ uint64, attrs pcommon.Map) { attrs.PutStr("large", strings.Repeat("x", 8<<10)) }}
+	samples, stats := pieces(t, 8<<10, r, b)
+	require.Equal(t, [][]flatSample{{}}, samples)
+	require.Equal(t, []BuildStats{{TooLarge: 5, LeftOut: 5}}, stats)
+}
+
 // Strings that are short take more as places in a table than they do as strings, and all may be
 // sent in both.
 func TestRequestBytes(t *testing.T) {
