@@ -102,7 +102,7 @@ func (d *deliverer) dropTooLarge(s *stream, n int64) {
 	s.drop(DropTooLarge, n)
 	if !d.saidTooLarge {
 		d.saidTooLarge = true
-		d.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes; further such samples are only counted.",
+		d.log.Warn("What was sampled of a process at one place, with its resource and labels, is too large for max_request_bytes, or a user has too much of what is nearly so; further such samples are only counted.",
 			zap.Int64("samples", n), zap.Int("max_request_bytes", d.request))
 	}
 }
