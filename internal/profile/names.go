@@ -39,14 +39,12 @@ func added(name string) bool {
 	return name == "host_name" || strings.HasPrefix(name, "k8s_") || strings.HasPrefix(name, "container_image_")
 }
 
-// undottedFallback is fallbackPrefix as backends keep it.
-var undottedFallback = labels.Undotted(fallbackPrefix)
-
 // nameResource gives the attributes of a resource names that Prometheus takes, each once. Of several that become one,
 // one that is written so stays, and one with dots before others; those that go are counted. Nothing stays below
 // fallbackPrefix: labels that give way to the resource go there, and could go nowhere else.
 func (b *build) nameResource(attrs pcommon.Map) {
 	clear(b.ofResource)
+	fallback := labels.Undotted(fallbackPrefix)
 	var right, wrong []string
 	for key := range attrs.All() {
 		if labels.PrometheusName(key) == key {
@@ -60,7 +58,7 @@ func (b *build) nameResource(attrs pcommon.Map) {
 	for _, key := range append(right, wrong...) {
 		name := labels.PrometheusName(key)
 		same := labels.Undotted(name)
-		if b.ofResource[same] || b.reserved[same] || added(name) || strings.HasPrefix(same, undottedFallback) {
+		if b.ofResource[same] || b.reserved[same] || added(name) || strings.HasPrefix(same, fallback) {
 			attrs.Remove(key)
 			b.stats.DroppedLabels++
 			continue
