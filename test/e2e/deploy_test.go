@@ -233,6 +233,9 @@ func readUnit(t *testing.T) deployment {
 	settings := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			if key == "Environment" { // each is one more
+				value = strings.TrimSpace(settings[key] + " " + value)
+			}
 			settings[key] = value
 		}
 	}
@@ -244,7 +247,7 @@ func readUnit(t *testing.T) deployment {
 	d := deployment{name: "systemd", program: collectorProgram, config: gatewayConfig, capabilities: strings.Fields(settings["AmbientCapabilities"])}
 	slices.Sort(d.capabilities)
 	d.args = withoutConfig(t, strings.Fields(settings["ExecStart"])[1:])
-	require.Equal(t, "HOST_NAME=%H", settings["Environment"])
+	require.Equal(t, "HOST_NAME=%H GOMEMLIMIT=512MiB", settings["Environment"])
 	return d
 }
 
