@@ -51,7 +51,7 @@ type Snapshot struct {
 	Memory         [budget.NumParts]int64 // bytes
 	BPFMapBytes    int64
 	Background     [budget.NumWork]float64 // CPU seconds
-	BackgroundLeft [budget.NumWork]int64   // what waits to be done
+	BackgroundLeft [budget.Names]int64     // what waits to be done: processes and rows
 }
 
 // CPU is the stream of CPU time.

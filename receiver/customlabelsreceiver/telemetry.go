@@ -143,7 +143,7 @@ func (t *telemetry) observeLimits(o metric.Observer, s *pipeline.Snapshot) {
 	for w, seconds := range s.Background {
 		o.ObserveFloat64(b.ReceiverCustomLabelsBackgroundCPU, seconds, a.background[w])
 	}
-	observeAll(o, b.ReceiverCustomLabelsBackgroundWaiting, s.BackgroundLeft[:], a.background[:])
+	observeAll(o, b.ReceiverCustomLabelsBackgroundWaiting, s.BackgroundLeft[:], a.background[:budget.Names])
 }
 
 // observeStream tells what became of the hits of one kind of profile.

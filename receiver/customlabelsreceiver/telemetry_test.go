@@ -292,7 +292,7 @@ func TestTelemetryLimits(t *testing.T) {
 		part(0, ra, "work=processes"), part(1.5, ra, "work=unwind_rows"), part(0, ra, "work=symbols"),
 	}, opt)
 	metadatatest.AssertEqualReceiverCustomLabelsBackgroundWaiting(t, tt, []metricdata.DataPoint[int64]{
-		point(0, ra, "work=processes"), point(2, ra, "work=unwind_rows"), point(0, ra, "work=symbols"),
+		point(0, ra, "work=processes"), point(2, ra, "work=unwind_rows"),
 	}, opt)
 	used := make([]metricdata.DataPoint[int64], 0, budget.NumParts)
 	for p := range budget.Part(budget.NumParts) {
