@@ -210,7 +210,10 @@ func TestLeafBehindPadding(t *testing.T) {
 		require.NoError(t, unix.SchedSetaffinity(int(pid), &first))
 	}
 	require.NoError(t, o.Start())
-	time.Sleep(time.Second)
+	for pid := range leaf {
+		before := preemptions(t, pid)
+		require.Eventually(t, func() bool { return preemptions(t, pid) > before+enough }, time.Minute, 10*time.Millisecond)
+	}
 	seen := 0
 	drainSwitches(t, o, func(sw *Switch) {
 		if sw.Back {
@@ -224,6 +227,18 @@ func TestLeafBehindPadding(t *testing.T) {
 		}
 	})
 	require.GreaterOrEqual(t, seen, enough)
+}
+
+// preemptions returns how often a process has left the CPU though it could have gone on.
+func preemptions(t *testing.T, pid uint32) (n int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	_, after, ok := strings.Cut(string(status), "nonvoluntary_ctxt_switches:")
+	require.True(t, ok)
+	_, err = fmt.Sscan(after, &n)
+	require.NoError(t, err)
+	return n
 }
 
 // A caller that is known for certain stays where the walk ends behind it.

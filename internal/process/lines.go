@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxUserLines of each kind are logged of a user's processes and files.
-	maxUserLines = 16
+	maxUserLines = 64
 	// maxLineUsers have lines of their own, the first ones, for good. All others share as many as one has.
 	maxLineUsers = 64
 )
