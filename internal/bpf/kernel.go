@@ -167,6 +167,7 @@ type kernelTypes struct {
 	mappingTree bool // mm_struct has mm_mt
 	switchState bool // the tracepoint sched_switch has prev_state
 	preemptOff  bool // there is bpf_preempt_disable (Linux 6.10)
+	memlock     bool // RLIMIT_MEMLOCK bounds maps and programs, as before Linux 5.11, which has no bpf_map_memory
 }
 
 func readKernelTypes(types *btf.Cache) (kernelTypes, error) {
@@ -179,10 +180,12 @@ func readKernelTypes(types *btf.Cache) (kernelTypes, error) {
 		return kernelTypes{}, fmt.Errorf("read the kernel's types: mm_struct: %w", err)
 	}
 	var preemptDisable *btf.Func
+	var mapMemory *btf.Struct
 	return kernelTypes{
 		mappingTree: hasMember(mm.Members, "mm_mt"),
 		switchState: switchTellsState(spec),
 		preemptOff:  spec.TypeByName("bpf_preempt_disable", &preemptDisable) == nil,
+		memlock:     spec.TypeByName("bpf_map_memory", &mapMemory) == nil,
 	}, nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
-	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,28 +35,32 @@ func checkSupport(types *btf.Cache) (kernel, error) {
 	if err := checkCapabilities(caps, refusingParanoia()); err != nil {
 		return kernel{}, err
 	}
-	memlock := raiseMemlock()
 	known, err := readKernelTypes(types)
 	if err != nil {
 		return kernel{}, err
+	}
+	var memlock error
+	if known.memlock {
+		memlock = raiseMemlock()
 	}
 	k, err := checkKernel(needed(types), better(), known)
 	k.memlock = memlock
 	return k, err
 }
 
-// raiseMemlock lets maps and programs take more memory than RLIMIT_MEMLOCK on kernels that
-// count it there, and not to the memory of the cgroup as from Linux 5.11 on: those lack a
-// helper of the same release.
+// raiseMemlock lets maps and programs take more memory than RLIMIT_MEMLOCK, or all that its hard limit allows. Where that
+// is too little to load them, the error says why.
 func raiseMemlock() error {
-	if !unsupported(features.HaveProgramHelper(ebpf.PerfEvent, asm.FnGetCurrentTaskBtf)) {
+	limit := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	err := unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &limit, nil)
+	if err == nil {
 		return nil
 	}
-	most := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
-	if err := unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &most, nil); err != nil {
-		return fmt.Errorf("raise RLIMIT_MEMLOCK, which kernels before 5.11 look at (grant CAP_SYS_RESOURCE, or raise it for the collector): %w", err)
+	if unix.Prlimit(0, unix.RLIMIT_MEMLOCK, nil, &limit) == nil {
+		limit.Cur = limit.Max
+		_ = unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &limit, nil)
 	}
-	return nil
+	return fmt.Errorf("raise RLIMIT_MEMLOCK, which kernels before 5.11 look at (grant CAP_SYS_RESOURCE, or raise it for the collector): %w", err)
 }
 
 // loadError is why something could not be loaded. Where that was not allowed, the library's own

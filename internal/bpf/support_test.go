@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -65,6 +67,65 @@ func TestLoadError(t *testing.T) {
 	require.Equal(t, denied, k.loadErrorIn(denied, "", one))
 	require.EqualError(t, k.loadErrorIn(denied, "confidentiality", one), denied.Error()+
 		" (the kernel is locked down: /sys/kernel/security/lockdown says confidentiality, and BPF programs must not read kernel memory)")
+}
+
+// Kernels that count maps in RLIMIT_MEMLOCK are told from others, and have it raised where that is allowed, however much
+// of it is used up. Where it is not allowed, the reason is named.
+func TestMemlock(t *testing.T) {
+	testutil.RequireBPF(t)
+	before := memlockLimit(t)
+	set := func(l unix.Rlimit) { require.NoError(t, unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &l, nil)) }
+	t.Cleanup(func() { set(before) })
+	set(unix.Rlimit{Max: before.Max})
+	_, refused := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	types, err := readKernelTypes(btf.NewCache())
+	require.NoError(t, err)
+	require.Equal(t, errors.Is(refused, unix.EPERM), types.memlock, "%v", refused)
+
+	k, err := checkSupport(btf.NewCache())
+	require.NoError(t, err)
+	require.NoError(t, k.memlock)
+	if !types.memlock {
+		require.Zero(t, memlockLimit(t).Cur, "set for nothing")
+	} else {
+		require.Equal(t, unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, memlockLimit(t))
+	}
+
+	const hard = 4096
+	if types.memlock { // else the test itself may not be able to raise it again
+		set(unix.Rlimit{Max: hard})
+	}
+	most := memlockLimit(t).Max
+	withoutCapability(t, unix.CAP_SYS_RESOURCE, func() {
+		require.ErrorContains(t, raiseMemlock(), "grant CAP_SYS_RESOURCE")
+		require.Equal(t, unix.Rlimit{Cur: most, Max: most}, memlockLimit(t))
+		k, err := checkSupport(btf.NewCache())
+		require.NoError(t, err)
+		require.Equal(t, types.memlock, k.memlock != nil)
+		if types.memlock {
+			_, err := New(Config{SamplesPerSecond: 19, RingBufferBytes: MinRingBufferBytes})
+			require.ErrorContains(t, err, "grant CAP_SYS_RESOURCE")
+		}
+	})
+}
+
+func memlockLimit(t *testing.T) (l unix.Rlimit) {
+	require.NoError(t, unix.Prlimit(0, unix.RLIMIT_MEMLOCK, nil, &l))
+	return l
+}
+
+// withoutCapability runs f in a thread that lacks a capability.
+func withoutCapability(t *testing.T, capability int, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	require.NoError(t, unix.Capget(&header, &sets[0]))
+	lower := sets
+	lower[capability/32].Effective &^= 1 << (capability % 32)
+	require.NoError(t, unix.Capset(&header, &lower[0]))
+	defer func() { require.NoError(t, unix.Capset(&header, &sets[0])) }()
+	f()
 }
 
 // Who may load programs is not told that all are refused.

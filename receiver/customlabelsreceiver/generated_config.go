@@ -103,7 +103,7 @@ type Labels struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Salt of the action hash of rules; empty: a random one at each start. Privacy: pseudonyms must hold over restarts and hosts.
 	HashSalt configopaque.String `mapstructure:"hash_salt,omitempty"`
-	// Names of labels and of what processes say of their resource: as published, or such that Prometheus takes them for labels, with underscores for what it does not take; dots stay. Backend: Pyroscope, which refuses profiles with other names.
+	// Names of labels and of the resource attributes that processes publish: as published, or as Prometheus takes them for labels: what it does not take, but for dots, becomes an underscore. Backend: Pyroscope, which refuses profiles with other names.
 	Names string `mapstructure:"names"`
 	// Give each container of a user keys and budgets of its own. Operator: containers of different owners share a user.
 	PerContainer bool `mapstructure:"per_container"`
