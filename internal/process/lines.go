@@ -40,6 +40,20 @@ type lines struct {
 	others [numLineKinds]int
 }
 
+// room reports whether a user may have another line of a kind. If not, what is said once of a file is left for others.
+func (l *lines) room(uid uint32, kind lineKind) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.users[uid]
+	if of == nil {
+		if len(l.users) < maxLineUsers {
+			return true
+		}
+		of = &l.others
+	}
+	return of[kind] < maxUserLines
+}
+
 // next returns the number of a user's next line of a kind, from 1 on, or 0 if there were enough. shared: the user has
 // none of his own.
 func (l *lines) next(uid uint32, kind lineKind) (number int, shared bool) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/customlabels/otelcol-customlabels/internal/executable"
 	"github.com/customlabels/otelcol-customlabels/internal/labelsource"
+	"github.com/customlabels/otelcol-customlabels/internal/langruntime"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/tlsresolve"
@@ -70,8 +71,13 @@ func TestLinesOfUser(t *testing.T) {
 func TestLinesOfFiles(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	f := newFake(t, func(o *Options) { o.Logger = zap.New(core) })
+	files := map[int]*executable.File{}
 	see := func(n int, uid uint32) {
-		file := executable.NewFile(procfs.FileID{Inode: uint64(n)}, fmt.Sprint("/file", n), executable.Facts{}, nil)
+		file := files[n]
+		if file == nil {
+			file = executable.NewFile(procfs.FileID{Inode: uint64(n)}, fmt.Sprint("/file", n), executable.Facts{}, nil)
+			files[n] = file
+		}
 		f.explain(&look{owner: executable.Owner{UID: uid}, info: Info{
 			Mappings: []executable.Mapping{{File: file}},
 			Sources:  []labelsource.Status{{Path: file.Path(), ABI: record.ABIV1, State: labelsource.Unreadable}},
@@ -81,9 +87,53 @@ func TestLinesOfFiles(t *testing.T) {
 		see(n, 7)
 	}
 	see(100, 8)
+	see(99, 8) // of which user 7 had no line any more
+	see(99, 9)
 	const text = "A label source cannot be read."
 	require.Equal(t, maxUserLines, saidBy(logs, 7, text).Len())
+	require.Equal(t, 2, saidBy(logs, 8, text).Len())
+	require.Zero(t, saidBy(logs, 9, text).Len(), "once of a file")
+}
+
+// So are they of language runtimes, which are counted once, whether there is a line or not.
+func TestLinesOfRuntimes(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	f := newFake(t, func(o *Options) { o.Logger, o.Runtimes = zap.New(core), [record.NumRuntimes]bool{true} })
+	files := map[int]*executable.File{}
+	see := func(n int, uid uint32) {
+		if files[n] == nil {
+			files[n] = executable.NewFile(procfs.FileID{Inode: uint64(n)}, fmt.Sprint("/file", n), executable.Facts{}, nil)
+		}
+		f.explainRuntime(executable.Owner{UID: uid}, langruntime.ErrUnsupported, &executable.Mapping{File: files[n]})
+	}
+	for n := range 100 {
+		see(n, 7)
+	}
+	for range 2 {
+		see(99, 8)
+		see(98, 9)
+	}
+	const text = "The functions of a language runtime are not known: its stacks have native frames only."
+	require.Equal(t, maxUserLines, saidBy(logs, 7, text).Len())
 	require.Equal(t, 1, saidBy(logs, 8, text).Len())
+	require.Equal(t, 1, saidBy(logs, 9, text).Len())
+	require.EqualValues(t, 100, f.counts.runtimesUnsupported.Load())
+}
+
+// Users without a place have lines together.
+func TestLinesRoom(t *testing.T) {
+	var l lines
+	for uid := range uint32(maxLineUsers) {
+		require.True(t, l.room(uid, lineSource))
+		l.next(uid, lineSource)
+	}
+	for range maxUserLines {
+		require.True(t, l.room(maxLineUsers, lineSource))
+		l.next(maxLineUsers, lineSource)
+	}
+	require.False(t, l.room(maxLineUsers+1, lineSource))
+	require.True(t, l.room(maxLineUsers+1, lineRuntime))
+	require.True(t, l.room(0, lineSource))
 }
 
 // However many users there are, lines are bounded.

@@ -252,7 +252,7 @@ func (r *reader) explain(l *look) {
 			continue
 		}
 		for j := range info.Mappings {
-			if f := info.Mappings[j].File; f != nil && f.Path() == s.Path && f.FirstTime(int(s.ABI)) {
+			if f := info.Mappings[j].File; f != nil && f.Path() == s.Path && r.lines.room(l.owner.UID, lineSource) && f.FirstTime(int(s.ABI)) {
 				r.say(l.owner, lineSource, "A label source cannot be read.", zap.String("file", s.Path),
 					zap.Stringer("abi", s.ABI), zap.Stringer("state", s.State), zap.String("reason", s.Err))
 			}

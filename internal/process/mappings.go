@@ -38,6 +38,8 @@ const (
 	runtimeNumber = 30
 	// severalNumber is that for files with the language runtime of a process that has others, too.
 	severalNumber = 29
+	// runtimeLineNumber is that for the line of the log about those of runtimeNumber.
+	runtimeLineNumber = 28
 )
 
 // scratch holds the mappings of the process that a worker is reading.

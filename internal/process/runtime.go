@@ -69,7 +69,7 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 		*o = openedRuntime{mappedRuntime: this, refused: o.refused}
 	}
 	if o.process != nil {
-		if several && m.File.FirstTime(severalNumber) {
+		if several && t.lines.room(of.UID, lineRuntimes) && m.File.FirstTime(severalNumber) {
 			t.say(of, lineRuntimes, "A process has several language runtimes: only the functions of one are known.",
 				zap.Int("pid", p.pid), zap.String("file", m.Path))
 		}
@@ -169,7 +169,7 @@ func (r *reader) runtimeOf(of executable.Owner, info *Info, o *openedRuntime) (m
 	return first, more, several
 }
 
-// explainRuntime logs, once for each file that an owner's process maps, why its language runtime has no functions, up to a
+// explainRuntime counts and logs, once for each file that an owner's process maps, why its language runtime has no functions, up to a
 // bound for each user.
 func (r *reader) explainRuntime(of executable.Owner, err error, m *executable.Mapping) {
 	count := &r.counts.runtimesUnsupported
@@ -178,12 +178,16 @@ func (r *reader) explainRuntime(of executable.Owner, err error, m *executable.Ma
 	} else if !errors.Is(err, langruntime.ErrUnsupported) {
 		return
 	}
-	if r.opts.Runtimes == ([record.NumRuntimes]bool{}) || !m.File.FirstTime(runtimeNumber) {
+	if r.opts.Runtimes == ([record.NumRuntimes]bool{}) {
 		return
 	}
-	count.Add(1)
-	r.say(of, lineRuntime, "The functions of a language runtime are not known: its stacks have native frames only.",
-		zap.String("file", m.Path), zap.Error(err))
+	if m.File.FirstTime(runtimeNumber) {
+		count.Add(1)
+	}
+	if r.lines.room(of.UID, lineRuntime) && m.File.FirstTime(runtimeLineNumber) {
+		r.say(of, lineRuntime, "The functions of a language runtime are not known: its stacks have native frames only.",
+			zap.String("file", m.Path), zap.Error(err))
+	}
 }
 
 // publishRuntime tells the sampling programs of the language runtime of a process, and reports

@@ -57,6 +57,7 @@ type build struct {
 
 	end       uint64  // of the interval
 	serial    *uint64 // of the next profile that is handed over
+	halvings  int     // of what was too large after divisions
 	sets      map[*labels.Set]setAttributes
 	reserved  map[string]bool        // names of ours, as same returns them
 	names     map[string]bool        // scratch of setAttributes

@@ -217,10 +217,14 @@ func (r *growing) Resource(process uint64, attrs pcommon.Map) {
 
 func (*growing) Wanted(process uint64, _ int) bool { return process == 1 }
 
-// Names may come while requests are made: then these are divided again, but not for ever.
+// Names may come while requests are made: then these are divided again, and only what is too large by itself is lost, but
+// not for ever.
 func TestRequestsGrow(t *testing.T) {
 	const entries, maxBytes = 400, 32 << 10
-	for times, tooLarge := range map[int]bool{2: false, 5: true} {
+	for times, want := range map[int]struct {
+		tooLarge bool
+		made     int
+	}{2: {false, 20}, 5: {false, 200}, 12: {true, 200}} {
 		b, r := NewBuilder(everything()), &growing{longNames{bytes: map[uint64]int{}}, times}
 		threads(b, 1, entries, 5, func(entry, i int) int { return entry * i % 200 })
 		threads(b, 2, 5, 1, func(int, int) int { return 0 })
@@ -233,6 +237,7 @@ func TestRequestsGrow(t *testing.T) {
 		}
 		require.EqualValues(t, entries, total.Samples+total.TooLarge)
 		require.EqualValues(t, 5, total.LeftOut)
-		require.Equal(t, tooLarge, total.TooLarge > 0)
+		require.Equal(t, want.tooLarge, total.TooLarge > 0, times)
+		require.LessOrEqual(t, r.made, want.made, times)
 	}
 }

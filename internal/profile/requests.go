@@ -35,11 +35,16 @@ func Requests(
 	}
 }
 
-// maxDivisions of what is too large into pieces, and of these: they are weighed by what was made before, and larger where
-// names have come since.
-const maxDivisions = 2
+// What is too large is divided into pieces, which are weighed by what was made before, and larger where names have come
+// since.
+const (
+	// maxDivisions of what is too large by weight: into pieces, and of these.
+	maxDivisions = 2
+	// maxHalvings in a call of what still is.
+	maxHalvings = 64
+)
 
-// request yields entries as one piece, or as several, which may be divided so many times.
+// request yields entries as one piece, or as several, which may be divided by weight so many times.
 func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func(pprofile.Profiles, BuildStats) bool) bool {
 	out, stats := b.fill(groups)
 	if requestBytes(out) <= maxBytes {
@@ -47,13 +52,17 @@ func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func
 		return yield(out, stats)
 	}
 	var pieces [][][]entryRef
-	tooLarge := stats.Samples
+	var tooLarge uint64
 	if divisions > 0 {
 		pieces, tooLarge = b.divide(groups, out, maxBytes)
+	} else if pieces = halves(groups); len(pieces) == 0 || b.halvings == maxHalvings {
+		pieces, tooLarge = nil, stats.Samples
+	} else {
+		b.halvings++
 	}
 	b.stats.LeftOut = stats.LeftOut // for the first piece
 	for _, piece := range pieces {
-		if !b.request(piece, maxBytes, divisions-1, yield) {
+		if !b.request(piece, maxBytes, max(divisions-1, 0), yield) {
 			return false
 		}
 	}
@@ -63,6 +72,17 @@ func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func
 	stats = BuildStats{TooLarge: tooLarge, LeftOut: b.stats.LeftOut}
 	b.stats.LeftOut = 0
 	return yield(pprofile.NewProfiles(), stats)
+}
+
+// halves makes two pieces of processes, or of the entries of a single one; none of a single entry.
+func halves(groups [][]entryRef) [][][]entryRef {
+	if half := len(groups) / 2; half > 0 {
+		return [][][]entryRef{groups[:half], groups[half:]}
+	}
+	if half := len(groups[0]) / 2; half > 0 {
+		return [][][]entryRef{{groups[0][:half]}, {groups[0][half:]}}
+	}
+	return nil
 }
 
 // timesApart is within how many profiles no two begin at one time, in ns.

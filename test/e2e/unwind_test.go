@@ -179,9 +179,10 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 	line := func(p *stackProgram, name string, n tally, first string) {
 		fmt.Printf("%-16s %-12s %9d %9.3f%% %7d %14s\n", p.name, name, n.samples, 100*n.share(), n.wrong, first)
 	}
-	pooled := tally{}
+	pooled, inVDSO := tally{}, 0
 	for _, p := range programs {
 		all := p.counted()
+		inVDSO += p.inVDSO
 		first := "never"
 		if !p.firstWhole.IsZero() {
 			first = p.firstWhole.Sub(p.started).Round(time.Millisecond).String()
@@ -219,4 +220,8 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 	}
 	fmt.Printf("%-29s %9d %9.3f%% %7d\n", "all that are held to the goal", pooled.samples, 100*pooled.share(), pooled.wrong)
 	assert.GreaterOrEqual(bounds, pooled.share(), goalWhole, "complete stacks")
+	fmt.Printf("%-29s %9d\n", "of all, in the vDSO", inVDSO)
+	if !testutil.Emulated() {
+		assert.NotZero(bounds, inVDSO, "samples in the vDSO, which a host reads the time by system calls instead of")
+	}
 }

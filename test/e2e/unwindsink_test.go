@@ -49,6 +49,7 @@ type stackProgram struct {
 	unlabelled tally             // of which only the root is known
 	installing int               // samples in the middle of an exception, which do not count
 	cut        int               // samples of a runtime's own stack, which do not count either
+	inVDSO     int               // of those that count
 	firstWhole time.Time
 
 	partial   int               // incomplete ones
@@ -165,6 +166,9 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 			continue
 		}
 		to.samples++
+		if len(frames) > 0 && frames[0].mapping == "[vdso]" {
+			p.inVDSO++
+		}
 		switch {
 		case result == verdictWrong:
 			to.wrong++
