@@ -107,7 +107,6 @@ func TestJudge(t *testing.T) {
 		"signal":          {change: func(r *guest.Result) { r.Programs[0].Signal = 6 }, want: "bpf: exit code 134"},
 		"pages":           {change: func(r *guest.Result) { r.PageSize = 16 << 10 }, want: "pages of 16384 bytes"},
 		"another kernel":  {change: func(r *guest.Result) { r.Release = "6.12.1" }, want: "kernel 6.12.1, want 6.1"},
-		"older objects":   {add: "older objects: the kernel lacks bpf_loop\n", want: "older objects: they are"},
 	} {
 		out, r := good(&c[0])
 		if tc.change != nil {
@@ -117,20 +116,6 @@ func TestJudge(t *testing.T) {
 		out = tc.add + strings.Replace(out, tc.cut, "", 1)
 		require.ErrorContains(t, judge(&c[0], r, out).err, tc.want, name)
 	}
-}
-
-// The oldest kernel has to show that the objects for older kernels are what it tests.
-func TestJudgeOlder(t *testing.T) {
-	c, err := choose([]string{"amd64-5.10"})
-	require.NoError(t, err)
-	out, r := good(&c[0])
-	r.Release = "5.10.0"
-	require.ErrorContains(t, judge(&c[0], r, out).err, "older objects")
-	require.NoError(t, judge(&c[0], r, "older objects: the kernel lacks bpf_loop\r\n"+out).err)
-	c[0].quick = true // another program would show it
-	out, r = good(&c[0])
-	r.Release = "5.10.0"
-	require.NoError(t, judge(&c[0], r, out).err)
 }
 
 func TestTable(t *testing.T) {

@@ -84,7 +84,11 @@ func programs(c *cell) []program {
 			tests: kernel,
 		},
 		{
-			name: "glibc", binary: "e2e.test", env: []string{"CUSTOM_LABELS_WRITERS=/guest/writers-glibc"}, labels: true,
+			name: "glibc", binary: "e2e.test", labels: true,
+			env: []string{
+				"CUSTOM_LABELS_WRITERS=/guest/writers-glibc", "CUSTOM_LABELS_OLDER_KERNEL=" + oneIf(c.older),
+				"CUSTOM_LABELS_CONTEXT_EVENTS=" + contextEvents(c),
+			},
 			tests: receiver,
 		},
 		{
@@ -128,10 +132,14 @@ func programs(c *cell) []program {
 // contextEvents tells the test whether the kernel lets functions be traced by BPF: "1" or
 // "0". On aarch64 that came with Linux 6.4.
 func contextEvents(c *cell) string {
-	if c.arch == "arm64" && (c.kernel == "5.10" || c.kernel == "6.1") {
-		return "0"
+	return oneIf(c.arch != "arm64" || c.kernel != "5.10" && c.kernel != "6.1")
+}
+
+func oneIf(yes bool) string {
+	if yes {
+		return "1"
 	}
-	return "1"
+	return "0"
 }
 
 // words of the program on vmrun's command line.
