@@ -129,7 +129,7 @@ func (c *OffCPUConfig) sizeMaps(spec *ebpf.CollectionSpec, room int) {
 
 // ofOffCPU returns those that the program of switches uses as well, by name; before they are loaded, their names.
 func (m *olderMaps) ofOffCPU() map[string]*ebpf.Map {
-	return map[string]*ebpf.Map{
+	shared := map[string]*ebpf.Map{
 		offcpuMapFileRows:       m.FileRows,
 		offcpuMapLabelSources:   m.LabelSources,
 		offcpuMapProcesses:      m.Processes,
@@ -137,6 +137,8 @@ func (m *olderMaps) ofOffCPU() map[string]*ebpf.Map {
 		offcpuMapUnwindMappings: m.UnwindMappings,
 		offcpuMapUnwindTables:   m.UnwindTables,
 	}
+	m.ofArch(shared)
+	return shared
 }
 
 // ownTGID returns this process's number in the init PID namespace.

@@ -38,6 +38,7 @@ const (
 const (
 	offcpuMapCounts               = "counts"
 	offcpuMapEvents               = "events"
+	offcpuMapExecuted             = "executed"
 	offcpuMapFileRows             = "file_rows"
 	offcpuMapLabelSources         = "label_sources"
 	offcpuMapOffCpuThreads        = "off_cpu_threads"
@@ -122,6 +123,7 @@ type offcpuProgramSpecs struct {
 type offcpuMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	Executed       *ebpf.MapSpec `ebpf:"executed"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.MapSpec `ebpf:"off_cpu_threads"`
@@ -182,6 +184,7 @@ func (o *offcpuObjects) Close() error {
 type offcpuMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	Executed       *ebpf.Map `ebpf:"executed"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.Map `ebpf:"off_cpu_threads"`
@@ -200,6 +203,7 @@ func (m *offcpuMaps) Close() error {
 	return _OffcpuClose(
 		m.Counts,
 		m.Events,
+		m.Executed,
 		m.FileRows,
 		m.LabelSources,
 		m.OffCpuThreads,

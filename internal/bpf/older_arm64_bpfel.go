@@ -18,6 +18,7 @@ import (
 const (
 	olderMapCounts               = "counts"
 	olderMapEvents               = "events"
+	olderMapExecuted             = "executed"
 	olderMapFileRows             = "file_rows"
 	olderMapLabelSources         = "label_sources"
 	olderMapProcesses            = "processes"
@@ -118,6 +119,7 @@ type olderProgramSpecs struct {
 type olderMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	Executed       *ebpf.MapSpec `ebpf:"executed"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
@@ -186,6 +188,7 @@ func (o *olderObjects) Close() error {
 type olderMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	Executed       *ebpf.Map `ebpf:"executed"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	Processes      *ebpf.Map `ebpf:"processes"`
@@ -203,6 +206,7 @@ func (m *olderMaps) Close() error {
 	return _OlderClose(
 		m.Counts,
 		m.Events,
+		m.Executed,
 		m.FileRows,
 		m.LabelSources,
 		m.Processes,

@@ -18,6 +18,7 @@ import (
 const (
 	olderoffcpuMapCounts               = "counts"
 	olderoffcpuMapEvents               = "events"
+	olderoffcpuMapExecuted             = "executed"
 	olderoffcpuMapFileRows             = "file_rows"
 	olderoffcpuMapLabelSources         = "label_sources"
 	olderoffcpuMapOffCpuThreads        = "off_cpu_threads"
@@ -102,6 +103,7 @@ type olderoffcpuProgramSpecs struct {
 type olderoffcpuMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	Executed       *ebpf.MapSpec `ebpf:"executed"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.MapSpec `ebpf:"off_cpu_threads"`
@@ -162,6 +164,7 @@ func (o *olderoffcpuObjects) Close() error {
 type olderoffcpuMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	Executed       *ebpf.Map `ebpf:"executed"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	OffCpuThreads  *ebpf.Map `ebpf:"off_cpu_threads"`
@@ -180,6 +183,7 @@ func (m *olderoffcpuMaps) Close() error {
 	return _OlderoffcpuClose(
 		m.Counts,
 		m.Events,
+		m.Executed,
 		m.FileRows,
 		m.LabelSources,
 		m.OffCpuThreads,

@@ -137,6 +137,7 @@ type profilerUserShare struct {
 const (
 	profilerMapCounts               = "counts"
 	profilerMapEvents               = "events"
+	profilerMapExecuted             = "executed"
 	profilerMapFileRows             = "file_rows"
 	profilerMapLabelSources         = "label_sources"
 	profilerMapNamed                = "named"
@@ -240,6 +241,7 @@ type profilerProgramSpecs struct {
 type profilerMapSpecs struct {
 	Counts         *ebpf.MapSpec `ebpf:"counts"`
 	Events         *ebpf.MapSpec `ebpf:"events"`
+	Executed       *ebpf.MapSpec `ebpf:"executed"`
 	FileRows       *ebpf.MapSpec `ebpf:"file_rows"`
 	LabelSources   *ebpf.MapSpec `ebpf:"label_sources"`
 	Named          *ebpf.MapSpec `ebpf:"named"`
@@ -309,6 +311,7 @@ func (o *profilerObjects) Close() error {
 type profilerMaps struct {
 	Counts         *ebpf.Map `ebpf:"counts"`
 	Events         *ebpf.Map `ebpf:"events"`
+	Executed       *ebpf.Map `ebpf:"executed"`
 	FileRows       *ebpf.Map `ebpf:"file_rows"`
 	LabelSources   *ebpf.Map `ebpf:"label_sources"`
 	Named          *ebpf.Map `ebpf:"named"`
@@ -327,6 +330,7 @@ func (m *profilerMaps) Close() error {
 	return _ProfilerClose(
 		m.Counts,
 		m.Events,
+		m.Executed,
 		m.FileRows,
 		m.LabelSources,
 		m.Named,

@@ -55,6 +55,7 @@ static unsigned char bytes[4096];
 static char keys[1000][16], values[1000][16];
 
 #include "dtv.h"
+#include "pointerbefore.h"
 #include "threads.h"
 
 #define UNMAPPED ((void *)0x10000)
@@ -407,6 +408,8 @@ int main(int argc, char **argv)
 	volatile unsigned long x = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (argc == 2 && !strcmp(argv[1], "pointer-before"))
+		execute_again(argv);
 	if (argc < 2 || argc > 3 ||
 	    (strncmp(argv[1], "depth-", 6) && strncmp(argv[1], "handler-", 8) && strncmp(argv[1], "caller-", 7) &&
 	     !enter(argv[1]))) {

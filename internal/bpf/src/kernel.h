@@ -191,6 +191,9 @@ struct task_struct {
 	int tgid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+#ifdef __TARGET_ARCH_arm64
+	unsigned long nvcsw, nivcsw;
+#endif
 	struct sched_entity se;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;

@@ -5,6 +5,7 @@
  * own: a storm of switches costs the CPU samples nothing, and a CPU sample that
  * interrupts this program finds its own scratch.
  */
+#define SWITCHES_AHEAD 1 /* the kernel counts a switch before it tells of it */
 #include "offcpu.bpf.h"
 #include "sample.bpf.h"
 #include "targets.bpf.h"

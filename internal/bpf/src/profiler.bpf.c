@@ -202,6 +202,7 @@ int process_exec(__u64 *ctx)
 		looked_at = !known->by_sample;
 		end(&before, known);
 	}
+	note_exec(task, &id);
 	fill_file_key(&program, BPF_CORE_READ(bprm, file, f_inode));
 	sources = bpf_map_lookup_elem(&programs, &program);
 	if (sources) {

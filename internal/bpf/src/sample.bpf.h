@@ -8,6 +8,7 @@
 #include "regs.bpf.h"
 #include "share.bpf.h"
 #include "stack.bpf.h"
+#include "threadpointer.bpf.h"
 
 /*
  * When a reader has to be woken for a record of so many bytes, where so many are unread: each time the
@@ -134,7 +135,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 		s->entry.by_sample = !s->header.kernel_thread; /* it ends, and may not have been sampled before */
 	}
 	if (read_labels && unlikely(s->entry.labelled))
-		at = read_label_sources(id, thread_pointer(task), GO_REGISTER(&s->user), compat);
+		at = read_label_sources(id, own_thread_pointer(task, id), GO_REGISTER(&s->user), compat);
 	if (at > MAX_LABEL_BYTES)
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;

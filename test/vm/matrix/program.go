@@ -48,7 +48,7 @@ func programs(c *cell) []program {
 		receiver = append(receiver, "TestRestart")
 	}
 	kernel := []string{
-		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet",
+		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet", "TestThreadPointerOfProgramBefore",
 		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
