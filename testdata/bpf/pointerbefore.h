@@ -2,6 +2,7 @@
  * A program that executes another one with a thread pointer at which that one, whose addresses are the same, has what
  * looks like labels.
  */
+#include <sched.h>
 #include <sys/personality.h>
 
 static struct label decoy_label = { { 5, (const unsigned char *)"decoy" }, { 5, (const unsigned char *)"label" } };
@@ -53,15 +54,19 @@ __attribute__((noinline)) static void execute_with_pointer(uintptr_t pointer, ch
 #endif
 }
 
-/* Begins anew where addresses are not random, then once more with the pointer: the third program never gives up its
- * CPU. */
+/*
+ * Begins anew where addresses are not random, then once more with the pointer: the third program never gives up its
+ * CPU, which threads of ordinary priority do not take from it for most of a second.
+ */
 static void execute_again(char **argv)
 {
+	const struct sched_param first = { .sched_priority = 1 };
 	char *again[] = { "/proc/self/exe", "never-switched", NULL };
 
 	if (personality(0xffffffff) & ADDR_NO_RANDOMIZE)
 		execute_with_pointer((uintptr_t)&decoy - (uintptr_t)((char *)&v1 - (char *)__builtin_thread_pointer()),
 				     again);
+	sched_setscheduler(0, SCHED_FIFO, &first);
 	personality(ADDR_NO_RANDOMIZE);
 	execv("/proc/self/exe", argv);
 	perror("execv");

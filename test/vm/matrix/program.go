@@ -68,7 +68,7 @@ func programs(c *cell) []program {
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
 	// other has removed it: a guest panics now and then. Loading is tested all the same.
 	if c.arch != "amd64" {
-		kernel = append(kernel, "TestSwitchRecords", "TestLeafBehindSystemCall", "TestSwitchRingFull", "TestNewTaskSwitches", "TestSwitchThreads")
+		kernel = append(kernel, "TestSwitchRecords", "TestSwitchThreadPointerOfProgramBefore", "TestLeafBehindSystemCall", "TestSwitchRingFull", "TestNewTaskSwitches", "TestSwitchThreads")
 		if c.thorough {
 			receiver = append(receiver, "TestOffCPU")
 		}
