@@ -57,13 +57,13 @@ type build struct {
 
 	end       uint64  // of the interval
 	serial    *uint64 // of the next profile that is handed over
-	halvings  int     // of what was too large after divisions
 	sets      map[*labels.Set]setAttributes
 	reserved  map[string]bool        // names of ours, as same returns them
 	names     map[string]bool        // scratch of setAttributes
 	kernel    map[uint64]int32       // locations by address
 	standIn   int32                  // location of tooManyFrames; 0: there is none
 	decided   bool                   // which frames have a location: all was built once
+	halvings  map[uint32]int         // by user, of what was too large after divisions
 	keptOf    map[uint64]*frameTable // of processes that lack frames, when all was built
 	sampleOf  []int32                // by entry, in the order of what was made last: index of its sample in the profile
 	keptBytes int                    // of keptOf, beside what is made next
@@ -110,7 +110,7 @@ func newBuild(builders []*Builder, r Resolver, startsUnixNano []uint64, endUnixN
 	b = &build{
 		opts: &builders[0].opts, resolver: r, end: endUnixNano,
 		reserved: map[string]bool{}, names: map[string]bool{}, ofResource: map[string]bool{},
-		keptOf: map[uint64]*frameTable{},
+		halvings: map[uint32]int{}, keptOf: map[uint64]*frameTable{},
 	}
 	for _, name := range ours() {
 		b.reserved[b.same(name)] = true

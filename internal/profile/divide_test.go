@@ -241,3 +241,26 @@ func TestRequestsGrow(t *testing.T) {
 		require.LessOrEqual(t, r.made, want.made, times)
 	}
 }
+
+// What is too large after divisions is halved: users apart, of whom each has so many halvings.
+func TestHalves(t *testing.T) {
+	b := &build{halvings: map[uint32]int{}}
+	process := func(user uint32, entries int) []entryRef {
+		list := make([]entryRef, entries)
+		for i := range list {
+			list[i] = entryRef{part: user, entry: uint32(i)}
+		}
+		return list
+	}
+	one, several, other := process(1, 1), process(1, 3), process(2, 1)
+	require.Equal(t, [][][]entryRef{{one, several}, {other}}, b.halves([][]entryRef{one, several, other}))
+	require.Nil(t, b.halves([][]entryRef{one}))
+	require.Empty(t, b.halvings)
+	require.Equal(t, [][][]entryRef{{one}, {several, several}}, b.halves([][]entryRef{one, several, several}))
+	for range maxHalvings - 1 {
+		require.Equal(t, [][][]entryRef{{several[:1]}, {several[1:]}}, b.halves([][]entryRef{several}))
+	}
+	require.Nil(t, b.halves([][]entryRef{several}))
+	require.Len(t, b.halves([][]entryRef{several, other}), 2)
+	require.Len(t, b.halves([][]entryRef{other, other}), 2)
+}

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"iter"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -40,7 +41,7 @@ func Requests(
 const (
 	// maxDivisions of what is too large by weight: into pieces, and of these.
 	maxDivisions = 2
-	// maxHalvings in a call of what still is.
+	// maxHalvings in a call of what still is, for each user.
 	maxHalvings = 64
 )
 
@@ -55,10 +56,8 @@ func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func
 	var tooLarge uint64
 	if divisions > 0 {
 		pieces, tooLarge = b.divide(groups, out, maxBytes)
-	} else if pieces = halves(groups); len(pieces) == 0 || b.halvings == maxHalvings {
-		pieces, tooLarge = nil, stats.Samples
-	} else {
-		b.halvings++
+	} else if pieces = b.halves(groups); pieces == nil {
+		tooLarge = stats.Samples
 	}
 	b.stats.LeftOut = stats.LeftOut // for the first piece
 	for _, piece := range pieces {
@@ -74,15 +73,23 @@ func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func
 	return yield(pprofile.NewProfiles(), stats)
 }
 
-// halves makes two pieces of processes, or of the entries of a single one; none of a single entry.
-func halves(groups [][]entryRef) [][][]entryRef {
-	if half := len(groups) / 2; half > 0 {
-		return [][][]entryRef{groups[:half], groups[half:]}
+// halves makes two pieces of one: of its users, of the processes of a single one, or of the entries of a single process.
+// There are none of a single entry, and if the user has had as many as there may be.
+func (b *build) halves(groups [][]entryRef) [][][]entryRef {
+	first := groups[0]
+	user := first[0].part
+	others := slices.IndexFunc(groups, func(entries []entryRef) bool { return entries[0].part != user })
+	if others > 0 { // processes of a user come together
+		return [][][]entryRef{groups[:others], groups[others:]}
 	}
-	if half := len(groups[0]) / 2; half > 0 {
-		return [][][]entryRef{{groups[0][:half]}, {groups[0][half:]}}
+	if b.halvings[user] == maxHalvings || len(groups) == 1 && len(first) == 1 {
+		return nil
 	}
-	return nil
+	b.halvings[user]++
+	if len(groups) > 1 {
+		return [][][]entryRef{groups[:len(groups)/2], groups[len(groups)/2:]}
+	}
+	return [][][]entryRef{{first[:len(first)/2]}, {first[len(first)/2:]}}
 }
 
 // timesApart is within how many profiles no two begin at one time, in ns.

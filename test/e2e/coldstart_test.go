@@ -28,8 +28,9 @@ var coldBins = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, t
 // coldRounds is how often each program starts, as a file that nobody has run before.
 var coldRounds = size(5, 1, 1)
 
-// coldCut is the share of the samples of the last period that may be cut: rows are there by then.
-const coldCut = 0.05
+// coldCut is the share of the samples of the last period that may be cut: rows are there by then. A quick form decides
+// nothing.
+var coldCut = size(0.05, 1.0, 1.0)
 
 // A coldProgram takes a CPU until it is ended.
 type coldProgram struct {

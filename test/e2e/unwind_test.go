@@ -222,6 +222,6 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 	assert.GreaterOrEqual(bounds, pooled.share(), goalWhole, "complete stacks")
 	fmt.Printf("%-29s %9d\n", "of all, in the vDSO", inVDSO)
 	if !testutil.Emulated() {
-		assert.NotZero(bounds, inVDSO, "samples in the vDSO, which a host reads the time by system calls instead of")
+		assert.NotZero(bounds, inVDSO, "samples in the vDSO: does this host read the time by system calls, by its clock source?")
 	}
 }
