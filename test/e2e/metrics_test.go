@@ -156,7 +156,15 @@ func testMetricsAgree(t *testing.T) {
 		return r.metric("metric_overflow", "process.real_user.id", "lost")[fmt.Sprintf("%d/%s", metricsUser, what)]
 	}
 	require.Eventually(t, func() bool { return lost("labels") > 0 }, 3*time.Minute, 50*time.Millisecond, "too many labels")
-	processes := exec.Command("/bin/sh", "-c", "while :; do (i=0; while [ $i -lt 500 ]; do i=$((i+1)); done) done")
+	// As many at a time as do not have room, however slowly they come.
+	processes := exec.Command("/bin/sh", "-c", `while :; do
+		n=0
+		while [ $n -lt $1 ]; do
+			(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 2) &
+			n=$((n+1))
+		done
+		wait
+	done`, "sh", strconv.Itoa(4*metricsSeries))
 	processes.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: metricsUser}}
 	require.NoError(t, processes.Start())
 	require.NoError(t, syscall.Setpriority(syscall.PRIO_PROCESS, processes.Process.Pid, -10)) // also on a busy machine
@@ -172,15 +180,28 @@ func testMetricsAgree(t *testing.T) {
 		return s.resource["process.pid"] == "" && s.resource["process.real_user.id"] == strconv.Itoa(metricsUser) &&
 			s.attrs["custom_labels.overflow"] != ""
 	}
-	require.Eventually(t, func() bool {
-		enough := lost("process") > 0 && metrics.sum(metricCPU, ofChurn) > 0 && metrics.sum(metricCPU, ofUser) > 0
-		for _, w := range quiet {
-			labelled := func(s *series) bool {
-				return s.resource["process.pid"] == strconv.Itoa(w.PID) && s.attrs["tenant"] != ""
-			}
-			enough = enough && metrics.sum(metricCPU, labelled) > 200*metricsPeriod
+	var lacking string
+	defer func() {
+		if lacking != "" {
+			t.Log("too few:", lacking)
 		}
-		return enough
+	}()
+	require.Eventually(t, func() bool {
+		lacking = ""
+		need := func(what string, there, most int64) {
+			if there <= most {
+				lacking += fmt.Sprintf(" %s %d", what, there)
+			}
+		}
+		need("processes that lost their series", lost("process"), 0)
+		need("overflow of the labels", metrics.sum(metricCPU, ofChurn), 0)
+		need("overflow of the user", metrics.sum(metricCPU, ofUser), 0)
+		for _, w := range quiet {
+			need("samples of a quiet process", metrics.sum(metricCPU, func(s *series) bool {
+				return s.resource["process.pid"] == strconv.Itoa(w.PID) && s.attrs["tenant"] != ""
+			}), 200*metricsPeriod)
+		}
+		return lacking == ""
 	}, 3*time.Minute, 100*time.Millisecond)
 	emitted := r.metric("emitted_samples")[""]
 	sampled := r.metric("metric_samples")[""]
