@@ -51,7 +51,8 @@ func startReceiver(
 	t.Helper()
 	testutil.RequireBPF(t)
 	factory := customlabelsreceiver.NewFactoryWith(func(o *pipeline.Options) {
-		o.Batches.MaxPending = 64 // nothing is to be dropped, however busy the machine
+		// Nothing is to be dropped, however busy the machine.
+		o.Batches.MaxPending, o.ShutdownPatience = 64, time.Minute
 		for _, set := range derived {
 			if set != nil {
 				set(o)
@@ -78,7 +79,7 @@ func startReceiver(
 }
 
 // slowConsumer leaves room for what waits for a consumer that takes each batch of a whole busy host apart.
-func slowConsumer(o *pipeline.Options) { o.Batches.MaxPending = 1024 }
+func slowConsumer(o *pipeline.Options) { o.Batches.MaxPending, o.ShutdownPatience = 1024, time.Minute }
 
 // slowConsumerMemory is as much as that may take.
 const slowConsumerMemory = 4 << 30
