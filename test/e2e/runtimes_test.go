@@ -53,8 +53,8 @@ var pythonChains = func() *regexp.Regexp {
 var awaited = regexp.MustCompile(
 	`^<module>>coroutine>BaseEventLoop\.run_until_complete>BaseEventLoop\.run_forever>BaseEventLoop\._run_once>Handle\._run>outer(>inner(>burn|>sleep.*)?)?$`)
 
-// warmPython is a chain by which enough is known of a process.
-var warmPython = regexp.MustCompile(awaited.String() + `|^<module>>subinterpreter><module>>`)
+// warmPython is a chain by which enough is known of a process: of a subinterpreter, once all is imported.
+var warmPython = regexp.MustCompile(awaited.String() + `|^<module>>subinterpreter><module>>subdescend`)
 
 // wholeChain reports whether it is one of the program.
 func wholeChain(chain string) bool {
