@@ -54,7 +54,7 @@ run: ## the demonstration: collector, labelled programs, live table of CPU by la
 test: export CUSTOM_LABELS_MUST_RUN := 1
 test: ## what to run before every commit: lint, unit tests, every promise in a quick form, two virtual machines
 	@scripts/setup.sh test
-	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e+unmeasured+~vm-quick
+	@$(PARTS) generated lint+node-writers+web-browser unit cross collector+labelprof e2e,unmeasured+~vm-quick
 
 .PHONY: test-all
 test-all: export CUSTOM_LABELS_MUST_RUN := 1
