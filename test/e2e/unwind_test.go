@@ -201,6 +201,9 @@ func reportStacks(t *testing.T, bounds *testutil.Bounds, programs []*stackProgra
 		if p.installing > 0 {
 			fmt.Printf("%-16s not counted: %d samples where libgcc was changing its own frames for those that catch an exception\n", p.name, p.installing)
 		}
+		if p.delivering > 0 {
+			fmt.Printf("%-16s not counted: %d samples where the kernel was setting registers for a signal's handler\n", p.name, p.delivering)
+		}
 		if p.cut > 0 {
 			fmt.Printf("%-16s not counted: %d samples of the runtime at work for a goroutine whose stack is missing, which they say\n", p.name, p.cut)
 		}

@@ -181,6 +181,14 @@ func installing(leafFirst []frame) bool {
 	return false
 }
 
+// delivering tells whether the kernel was just setting the registers for a signal's handler: the
+// user frames are then by some that were the interrupted function's, and some that are the handler's.
+func delivering(leafFirst []frame, kernel string) bool {
+	leaf, _, _ := strings.Cut(kernel, " ")
+	return len(leafFirst) > 0 && leafFirst[0].function == "w_handler" &&
+		slices.Contains([]string{"do_signal", "handle_signal", "setup_return", "arch_do_signal_or_restart", "x64_setup_rt_frame"}, leaf)
+}
+
 func (r *stackRules) foreign(f *frame) bool {
 	return !f.own() && (r.noFile || f.mapping != "")
 }

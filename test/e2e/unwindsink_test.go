@@ -48,7 +48,8 @@ type stackProgram struct {
 	order      []string          // of the cases
 	unlabelled tally             // of which only the root is known
 	installing int               // samples in the middle of an exception, which do not count
-	cut        int               // samples of a runtime's own stack, which do not count either
+	delivering int               // samples in the middle of the start of a signal's handler, which do not count either
+	cut        int               // nor do samples of a runtime's own stack
 	inVDSO     int               // of those that count
 	firstWhole time.Time
 
@@ -143,6 +144,10 @@ func (p *stackProgram) judge(stacks *stackReader, sample pprofile.Sample) {
 	}
 	if result != verdictWhole && installing(frames) {
 		p.installing += sample.TimestampsUnixNano().Len()
+		return
+	}
+	if result != verdictWhole && delivering(frames, stacks.kernel(sample.StackIndex())) {
+		p.delivering += sample.TimestampsUnixNano().Len()
 		return
 	}
 	if truncated && p.rules.cut(frames) {
