@@ -7,7 +7,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/customlabels/otelcol-customlabels/internal/labels"
 	"github.com/customlabels/otelcol-customlabels/internal/profile"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -108,7 +107,7 @@ func (s *Sums) keyOf(kind profile.Kind, t *profile.Total) seriesKey {
 	labelled := false
 	for l := range t.Set.All() {
 		if i, ok := s.keys[l.Key]; ok && l.Value != "" {
-			s.values[i] = labels.Escape(l.Value)
+			s.values[i] = t.Set.Text(&l)
 			labelled = true
 		}
 	}

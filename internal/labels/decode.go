@@ -59,6 +59,7 @@ type entry struct {
 
 	// Of the Registry.
 	renamed bool // by a rule
+	escaped bool // value is by Escape, which has changed it
 	limit   int  // of different values of the key; 0: none
 	name    *key
 }

@@ -71,8 +71,8 @@ func (d *decoder) newSet() *Set {
 }
 
 // appendIdentity appends an encoding of the admitted labels that only equal sets of one
-// user have: one byte for the truncation mark, then for each label its source, the key's id
-// and the length of the value as uvarints, and the value.
+// user have: one byte for the truncation mark, then for each label its source and whether its value is escaped, the
+// key's id and the length of the value as uvarints, and the value.
 func (d *decoder) appendIdentity(b []byte) []byte {
 	cut := byte(0)
 	if d.cut {
@@ -81,7 +81,7 @@ func (d *decoder) appendIdentity(b []byte) []byte {
 	b = append(b, cut)
 	for i := range d.entries {
 		e := &d.entries[i]
-		b = appendLabelHead(b, e.source, e.name.id, len(e.value))
+		b = appendLabelHead(b, e)
 		b = append(b, e.value...)
 	}
 	return b
@@ -95,8 +95,11 @@ func (d *decoder) shareSet(identity string) *Set {
 	pos := setHeadBytes
 	for i := range d.entries {
 		e := &d.entries[i]
-		pos += len(appendLabelHead(head[:0], e.source, e.name.id, len(e.value)))
+		pos += len(appendLabelHead(head[:0], e))
 		s.labels = append(s.labels, Label{Key: e.name.name, Value: identity[pos : pos+len(e.value)], Source: e.source})
+		if e.escaped {
+			s.escaped = append(s.escaped, e.name.name)
+		}
 		pos += len(e.value)
 	}
 	return s

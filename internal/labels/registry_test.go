@@ -219,7 +219,9 @@ func TestTypeConflicts(t *testing.T) {
 		if refuse {
 			continue
 		}
-		// Text that looks like escaped bytes stays another value.
+		// Text that looks like escaped bytes stays another value, and none is escaped twice.
+		set := ch.Decode(of(alice), nil, v1(kv("a", "\xfe"), kv("b", "\xff"))).Set
+		require.Equal(t, map[string]string{"a": `\xfe`, "b": `\xff`}, textsOf(set))
 		got, _ = decode(alice, v1(kv("a", `\xfe`)))
 		require.Equal(t, []Label{{"a", `\x5cxfe`, record.ABIV1}}, got)
 		require.EqualValues(t, 4, statsOf(r, alice).Stringified)
@@ -227,6 +229,29 @@ func TestTypeConflicts(t *testing.T) {
 		require.Equal(t, []Label{{"a", "plain", record.ABIV1}}, got)
 		require.EqualValues(t, 4, statsOf(r, alice).Stringified, "it is what it was")
 	}
+}
+
+// textsOf is a set as valid UTF-8.
+func textsOf(s *Set) map[string]string {
+	texts := map[string]string{}
+	for l := range s.All() {
+		texts[l.Key] = s.Text(&l)
+	}
+	return texts
+}
+
+// TestTypeConflictKeepsTexts: what a value is as text does not depend on whether its key has had values of another
+// type before. Values that only look alike are in sets of their own.
+func TestTypeConflictKeepsTexts(t *testing.T) {
+	ch := newTestRegistry(t, func(o *Options) { o.Refuse = false }).NewChannel()
+	decode := func(value string) *Set { return ch.Decode(of(alice), nil, v1(kv("a", value))).Set }
+	before := decode(`\xfe`)
+	require.Equal(t, `\x5cxfe`, textsOf(before)["a"])
+	after := decode("\xfe")
+	require.Equal(t, `\xfe`, textsOf(after)["a"])
+	require.NotSame(t, before, after)
+	require.Equal(t, `\x5cxfe`, textsOf(decode(`\xfe`))["a"])
+	require.Equal(t, "text", textsOf(decode("text"))["a"])
 }
 
 // What Escape would not change is not escaped.

@@ -21,6 +21,7 @@ type Label struct {
 // their pointers are, where equality covers keys, values, sources and marks.
 type Set struct {
 	labels    []Label
+	escaped   []string // keys whose values Escape has changed, since they have had text and bytes
 	truncated bool
 	overflow  bool
 }
@@ -49,6 +50,14 @@ func (s *Set) Len() int { return len(s.labels) }
 // All yields the labels in ascending order of their keys.
 func (s *Set) All() iter.Seq[Label] { return slices.Values(s.labels) }
 
+// Text returns the value of one of its labels as valid UTF-8: by Escape, once.
+func (s *Set) Text(l *Label) string {
+	if slices.Contains(s.escaped, l.Key) {
+		return l.Value
+	}
+	return Escape(l.Value)
+}
+
 // Truncated reports whether some key, value or label that the thread had
 // published is missing from the set, wholly or in part, because of a bound or of its type.
 func (s *Set) Truncated() bool { return s.truncated }
@@ -63,8 +72,15 @@ const (
 	labelHeadBytes = 1 + 2*binary.MaxVarintLen64 // at most
 )
 
-func appendLabelHead(b []byte, source record.ABI, key uint32, valueLen int) []byte {
-	b = append(b, byte(source))
-	b = binary.AppendUvarint(b, uint64(key))
-	return binary.AppendUvarint(b, uint64(valueLen))
+// escapedSource is set in the byte of the source of a value that is escaped.
+const escapedSource = 0x80
+
+func appendLabelHead(b []byte, e *entry) []byte {
+	source := byte(e.source)
+	if e.escaped {
+		source |= escapedSource
+	}
+	b = append(b, source)
+	b = binary.AppendUvarint(b, uint64(e.name.id))
+	return binary.AppendUvarint(b, uint64(len(e.value)))
 }

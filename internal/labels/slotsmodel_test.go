@@ -128,7 +128,7 @@ func (m *slotsModel) labels(c *modelChannel, u *user, id User, published map[str
 		m.users[u] = of
 	}
 	require.Equal(m.t, of.id, u.id, "one user has been two")
-	want := map[string]string{}
+	want, escaped := map[string]string{}, map[string]bool{}
 	for key, value := range published {
 		kind, ok := of.kinds[key]
 		if !ok {
@@ -144,6 +144,7 @@ func (m *slotsModel) labels(c *modelChannel, u *user, id User, published map[str
 		}
 		if want[key] != value {
 			m.changed++
+			escaped[key] = true
 		}
 	}
 	got := map[string]string{}
@@ -151,7 +152,7 @@ func (m *slotsModel) labels(c *modelChannel, u *user, id User, published map[str
 		got[l.Key] = l.Value
 	}
 	require.Equal(m.t, want, got, "%v", id)
-	text := fmt.Sprintf("%q", want)
+	text := fmt.Sprintf("%q %v", want, escaped) // what only looks like it is another one
 	if c.sets[u] == nil {
 		c.sets[u] = map[string]*Set{}
 	}

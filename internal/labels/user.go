@@ -130,7 +130,7 @@ func (u *user) admit(d *decoder, t *tally, limit int, refuse bool) (conflicts []
 			e.name.kind = escapedValues
 			u.escaped.Add(1)
 		}
-		if e.name.kind == escapedValues && escapes(e.value) {
+		if e.escaped = e.name.kind == escapedValues && escapes(e.value); e.escaped {
 			t.stringified++
 			e.value = []byte(Escape(string(e.value)))
 		}

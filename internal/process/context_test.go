@@ -324,7 +324,7 @@ func TestContextNotInherited(t *testing.T) {
 	require.NotNil(t, p.Info().Context)
 
 	child := record.ProcessID{TGID: 43, StartNs: 6_000_000_001, ExecID: 1}
-	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
+	f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())})
 	require.Nil(t, f.process(child).Info().Context)
 	require.NotEmpty(t, p.Info().Resource)
 	require.Empty(t, f.process(child).Info().Resource)

@@ -183,12 +183,13 @@ func (t *Table) fork(ev *record.Event) {
 	}
 }
 
-// born returns what is known of the child of a process, which may not be known.
+// born returns what is known of the child of a process, which may not be known. What was read of the parent since
+// the fork may be of what it has executed meanwhile.
 func (t *Table) born(ev *record.Event, parent *Process) *Info {
 	if parent == nil {
 		return &Info{PID: ev.PID, KernelThread: ev.KernelThread}
 	}
-	inherited := *parent.Info()
+	inherited := *parent.infoAt(ev.TimeNs)
 	inherited.PID = ev.PID
 	inherited.Verdict = t.opts.Selection.inherited(inherited.Verdict)
 	// The mapping of a process context is not inherited.

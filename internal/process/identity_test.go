@@ -354,6 +354,51 @@ func TestReadInTheMiddleOfExec(t *testing.T) {
 	require.Equal(t, "one", p.Info().Name)
 }
 
+// TestForkBeforeExecThatWasRead: of a parent that has executed something since the fork, all is read before the
+// events of both come. The child has what its parent was.
+func TestForkBeforeExecThatWasRead(t *testing.T) {
+	child := record.ProcessID{TGID: 43, StartNs: 5e9}
+	for name, known := range map[string]bool{"by an exec": true, "by a look": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.startStack = 1
+			f.image(42, 500, "/bin/one")
+			if known {
+				f.HandleEvent(execOf(f, image1, 1))
+			} else {
+				f.HandleEvent(exists(image1))
+			}
+			f.advance(int64(execSettle))
+			f.work()
+			f.advance(int64(time.Second))
+			fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())}
+			f.advance(int64(time.Millisecond))
+			f.startStack = 2
+			f.image(42, 500, "/bin/two")
+			f.jobs.schedule(f.process(image1), workLoad, urgent)
+			f.work()
+			f.HandleEvents([]record.Event{fork, execOf(f, image2, 2)})
+			require.Equal(t, "one", f.process(image1).Info().Name)
+			require.Equal(t, "one", f.process(child).Info().Name)
+		})
+	}
+}
+
+// TestForkOfWhatWasReadSince: what was read of a parent after the fork is its child's, too, where it is sure that the
+// parent was still the same.
+func TestForkOfWhatWasReadSince(t *testing.T) {
+	f := newFake(t)
+	f.startStack = 1
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(execOf(f, image1, 1))
+	child := record.ProcessID{TGID: 43, StartNs: 5e9}
+	fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())}
+	f.advance(int64(execSettle))
+	f.work()
+	f.HandleEvent(fork)
+	require.True(t, f.process(child).Info().Loaded)
+}
+
 // execOf is an exec now, of an image whose stack begins somewhere.
 func execOf(f *fake, id record.ProcessID, startStack uint64) record.Event {
 	ev := execAt(id, f.now(), "/bin/two")
@@ -394,11 +439,11 @@ func TestLateSampleOfOlderImage(t *testing.T) {
 
 func TestFork(t *testing.T) {
 	child := record.ProcessID{TGID: 77, StartNs: 6e9, ExecID: 1}
-	fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 77}
 	f := newFake(t)
 	f.image(42, 500, "/bin/one")
 	f.HandleEvent(exists(image1))
 	f.work()
+	fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 77, TimeNs: uint64(f.now())}
 	f.HandleEvent(fork)
 	p := f.Lookup(child, 77, nobody, nil)
 	require.Equal(t, "one", p.Info().Name)
@@ -603,7 +648,7 @@ func TestForkKeepsSources(t *testing.T) {
 			if tc.parent {
 				f.publish(parent, publishedSources, sources) // and not shown yet
 			}
-			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
+			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())})
 			p := f.process(child)
 			publish := func(sources []record.LabelSource, again bool) {
 				f.publish(p, f.situation(p, false).news(VerdictUnknown, sources, again), sources)

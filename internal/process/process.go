@@ -208,6 +208,18 @@ func (p *Process) tooLate(r *read) bool {
 	return p.replacedNs != 0 && r.endNs+uint64(execDuration) >= p.replacedNs
 }
 
+// infoAt returns what was known, or read later where all was sure to be of this image, at a time (CLOCK_MONOTONIC)
+// before which no exec is still to be told of. The table is locked.
+func (p *Process) infoAt(ns uint64) *Info {
+	for _, r := range [...]*read{&p.current, &p.previous} {
+		own := r.startStack != 0 && r.startStack == p.startStack
+		if r.info != nil && (own || r.endNs <= ns) {
+			return r.info
+		}
+	}
+	return p.birth
+}
+
 // show makes the last good information visible.
 func (p *Process) show() {
 	if p.current.info != nil {

@@ -157,7 +157,7 @@ func TestSelectionFork(t *testing.T) {
 			f.work()
 			f.image(43, 600, "/bin/one")
 			f.setUID(43, "0")
-			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43})
+			f.HandleEvent(record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())})
 			require.Equal(t, tc.want, f.process(child).Info().Verdict)
 			f.advance(int64(forkSettle))
 			f.work()

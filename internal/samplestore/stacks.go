@@ -58,10 +58,11 @@ func passing(on [properties]marks) marks {
 func (s *scan) sumChoices(sums []frameSums) {
 	trie := s.part.trie
 	for _, p := range listed {
-		but := s.but[p]
-		if but == nil {
+		if s.but[p] == nil {
 			continue
 		}
+		but := &butOne{pass: s.but[p].pass} // others may be looking at that of before
+		s.but[p] = but
 		first := uint32(firstModule)
 		of := func(f *frameSums) *int64 { return &f.moduleNs }
 		if p == ByType {

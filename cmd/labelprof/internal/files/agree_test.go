@@ -41,6 +41,9 @@ func TestConversionsAgree(t *testing.T) {
 	truth := writeTemp(t, []byte(`{"pid": 7, "sets": [{"labels": {"tenant": "acme"}, "cpu_ns": 300}, {"labels": {"tenant": "globex"}, "cpu_ns": 100}]}`))
 	evil := profiletest.New().Process(7, "evil")
 	evil.Sample(3, []string{"f"}, sample.LabelPrefix+sample.KeyPID, "4242", sample.LabelPrefix+sample.KeyProcessName, "postgres")
+	root := profiletest.New().Process(7, "evil")
+	root.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutInt("process.real_user.id", 0)
+	root.Sample(3, []string{"f"}, sample.LabelPrefix+"process.real_user.id", "1000")
 	linked := profiletest.Tenants()
 	linked.Link(linked.Sample(5, []string{"f"}, sample.LabelPrefix+sample.KeyTraceID, "a label"), [16]byte{1}, [8]byte{2})
 	for name, tc := range map[string]struct {
@@ -51,6 +54,7 @@ func TestConversionsAgree(t *testing.T) {
 		"truth":        {profiletest.Tenants(), []string{"--truth", truth}, []string{`"true_share": 0.75`, `"measured_share": 0.66`, `"sampled_cpu_ns": 4500000000`, `"traced_cpu_ns": 2000000000`}},
 		"trace":        {linked, []string{"--by", "trace_id,span_id"}, []string{`"trace_id": "0a0b0c0000000000000000000000000d"`, `"span_id": "0405000000000000"`, `"span_id": "0200000000000000"`}},
 		"processes":    {evil, []string{"--by", "process.pid,process.executable.name"}, []string{`"process.pid": "7"`, `"process.executable.name": "evil"`}},
+		"root":         {root, []string{"--by", "process.real_user.id"}, []string{`"process.real_user.id": "0"`}},
 		"services":     {profiletest.Tenants(), []string{"--by", "service.name"}, []string{`"service.name": "writer-service"`, `"service.name": "plain-service"`}},
 		"off the CPU":  {profiletest.Absences(), nil, []string{`"name": "lock"`}},
 		"below period": {below(), nil, []string{`"cpu_ns": 500000000`, `"samples": 100`}},

@@ -24,7 +24,7 @@ type Builder struct {
 	maxBytes int
 	bytes    int
 	dropped  int64 // samples that found no room
-	lost     int64 // labels whose key was taken already
+	lost     int64 // labels whose key was taken already, or without a value
 	onCPU    bool  // some sample has values of the first types
 	names    names
 
@@ -173,7 +173,7 @@ func (p *Builder) Notes() []string {
 		notes = append(notes, full)
 	}
 	if p.lost > 0 {
-		notes = append(notes, fmt.Sprintf("%d labels not in the pprof file: another one has the key", p.lost))
+		notes = append(notes, fmt.Sprintf("%d labels not in the pprof file: another one has the key, or it has no value", p.lost))
 	}
 	return notes
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/terminal"
 )
 
-// tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels
-// gave way to another with the same key.
+// tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels do not:
+// those that gave way to another with the same key, and those without a value, which pprof
+// cannot have. A number that is 0 becomes a text, since pprof has none that is 0 either.
 func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	taken := map[string]bool{}
 	for _, key := range n.taken {
@@ -26,6 +27,12 @@ func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 			if key = n.of(key); key != "" && !taken[key] {
 				taken[key] = true
 				a.Key, a.Text = terminal.ValidUTF8(key), terminal.ValidUTF8(a.Text)
+				if a.IsNumber && a.Number == 0 {
+					a.IsNumber, a.Text = false, "0"
+				}
+				if !a.IsNumber && a.Text == "" {
+					break
+				}
 				tags = append(tags, a)
 				return
 			}

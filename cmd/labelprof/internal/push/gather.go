@@ -29,6 +29,8 @@ const (
 	partSamples = 15_000
 	// gatheredBytes bounds all profiles that are gathered at once.
 	gatheredBytes = 64 << 20
+	// emptyPartBytes is what a part takes besides its samples, by an estimate.
+	emptyPartBytes = 2 << 10
 	// nameBytes bounds the name of a service.
 	nameBytes = 256
 	// keyService tells services apart.
@@ -76,7 +78,7 @@ type gatherer struct {
 	malformed int64
 	cutTimes  int64 // times of one sample
 	ignored   int64
-	lost      int64 // labels whose key was taken already
+	lost      int64 // labels whose key was taken already, or without a value
 	cut       int64 // samples whose service has a longer name
 	ended     error // files that end within a request
 	kept      sample.Sample
@@ -134,6 +136,7 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 		p = newPart(key, g.begun)
 		g.begun++
 		g.parts[key] = p
+		g.bytes += emptyPartBytes
 	}
 	p.span(of)
 	before := p.profile.Bytes()
@@ -245,7 +248,7 @@ func (g *gatherer) flush() {
 func (g *gatherer) deliver(key partKey) {
 	p := g.parts[key]
 	delete(g.parts, key)
-	g.bytes -= p.profile.Bytes()
+	g.bytes -= p.profile.Bytes() + emptyPartBytes
 	g.lost += p.profile.Lost()
 	if err := g.send(p); err != nil {
 		g.err = fmt.Errorf("send a profile of %s: %w", shown(p.service), err)
@@ -261,7 +264,7 @@ func (g *gatherer) deliver(key partKey) {
 func (g *gatherer) notes() []string {
 	var notes []string
 	if g.lost > 0 {
-		notes = append(notes, fmt.Sprintf("%d labels not sent: another one has the key", g.lost))
+		notes = append(notes, fmt.Sprintf("%d labels not sent: another one has the key, or it has no value", g.lost))
 	}
 	if g.cut > 0 {
 		notes = append(notes, fmt.Sprintf("%d samples of services with names of more than %d bytes, which were cut", g.cut, nameBytes))

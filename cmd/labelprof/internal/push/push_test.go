@@ -183,7 +183,7 @@ func TestPushNames(t *testing.T) {
 	code, _, stderr := pushed("--server", url, fileOf(t, b.Profiles))
 	require.Zero(t, code, stderr)
 	require.Empty(t, s.Refused())
-	require.Equal(t, "3 labels not sent: another one has the key\n", stderr)
+	require.Equal(t, "3 labels not sent: another one has the key, or it has no value\n", stderr)
 	require.Equal(t, map[string][]string{
 		"span_id": {"1"}, "output_level": {"2"}, "_2xx": {"3"}, "a_b": {"4"}, "_name__": {"6"},
 		"process_context_label_service_name": {"8"}, "process_executable_name": {"writer"},
@@ -259,6 +259,23 @@ func TestPushPartsOfNoTime(t *testing.T) {
 		require.Contains(t, query(p), "from="+fmt.Sprint(7+min(i, 1)))
 		require.Contains(t, query(p), "until="+fmt.Sprint(8+min(i, 1)))
 	}
+}
+
+// TestPushManyServices: a part has its share of the bound, however little is in it.
+func TestPushManyServices(t *testing.T) {
+	sent := 0
+	g := newGatherer(&settings{}, func(*part) error { sent++; return nil }, func() {})
+	const services = gatheredBytes / emptyPartBytes
+	g.take(func(visit func(*sample.Sample)) sample.Batch {
+		for i := range services {
+			visit(&sample.Sample{Hits: 1, Process: &sample.Process{Attributes: []sample.Attribute{{Key: keyService, Text: fmt.Sprint(i)}}}})
+		}
+		return sample.Batch{}
+	})
+	require.Positive(t, sent)
+	g.flush()
+	require.Equal(t, services, sent)
+	require.Zero(t, g.bytes)
 }
 
 // TestPushOmit: a label that is not wanted is not sent, and nothing else changes.

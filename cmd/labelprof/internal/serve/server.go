@@ -126,7 +126,9 @@ func (s *server) export(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	var tooLarge *weight.TooLargeError
-	switch err := s.decoder.Request(request, s.consume); {
+	switch err := s.decoder.Request(stream.Context(), request, s.consume); {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the client sends it again
+		return status.FromContextError(err).Err()
 	case errors.As(err, &tooLarge):
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:

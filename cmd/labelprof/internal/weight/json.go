@@ -2,7 +2,7 @@
 
 package weight
 
-// jsonObjectBytes is what the largest message takes that `{}` can be.
+// jsonObjectBytes is what the largest message takes that `{}` can be, or an element that is null.
 const jsonObjectBytes = 600
 
 // EstimateJSON is Estimate for JSON, by its objects and commas. It fails with ErrNested or a
@@ -28,6 +28,8 @@ func EstimateJSON(data []byte, limit int64) (int64, error) {
 			}
 		case c == '}' || c == ']':
 			depth--
+		case c == 'n':
+			bytes += jsonObjectBytes
 		case c == ',':
 			bytes += scalarBytes
 		}
