@@ -16,8 +16,9 @@ const (
 const (
 	valueBytes   = 80
 	decodedBytes = 192
-	setBytes     = 128
+	setBytes     = 152
 	labelBytes   = 40
+	escapedBytes = 32
 	readBytes    = 2
 )
 
@@ -180,6 +181,9 @@ func (a *account) set(d *decoder, limits *Budgets) (*Set, Budget, bool) {
 	cost := setBytes + len(d.identity) + labelBytes*len(d.entries)
 	for i := range d.entries {
 		e := &d.entries[i]
+		if e.escaped {
+			cost += escapedBytes
+		}
 		if _, ok := a.values[keyValue{e.name.id, string(e.value)}]; !ok {
 			fresh++
 			cost += valueBytes

@@ -18,7 +18,7 @@ type Label struct {
 
 // Set is an immutable label set in canonical form: sorted by key, keys unique.
 // Sets that come for one user from one [Channel] in one interval are equal if and only if
-// their pointers are, where equality covers keys, values, sources and marks.
+// their pointers are, where equality covers keys, values and whether they are escaped, sources and marks.
 type Set struct {
 	labels    []Label
 	escaped   []string // keys whose values Escape has changed, since they have had text and bytes

@@ -102,6 +102,7 @@ func (t *Table) exists(ev *record.Event) {
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
 	// If it is what another process has become, nobody has told when.
 	if p := t.admit(ev.Process, ev.PID, nobody, info, replacement{startStack: ev.StartStack}, false); p != nil {
+		p.startStack = ev.StartStack
 		t.scheduleLoad(p, 0)
 	}
 }
@@ -172,7 +173,11 @@ func (t *Table) fork(ev *record.Event) {
 			return
 		}
 	case parent != nil && p.current.info == nil:
+		comm := p.birth.Name
 		p.birth = t.born(ev, parent)
+		if p.birth.Name == "" {
+			p.birth.Name = comm // of the sample
+		}
 		p.show()
 	}
 	if parent != nil {

@@ -59,7 +59,8 @@ type lineage struct {
 	older *Process
 	// execBootNs is when it was executed, CLOCK_BOOTTIME as record.ProcessID.StartNs; 0 if no event has told.
 	execBootNs int64
-	// startStack is what the kernel told of this image at its exec, or of that which has forked it; 0 if not known.
+	// startStack is what the kernel told of this image at its exec, when it was listed, or of that which has forked it; 0
+	// if not known.
 	startStack uint64
 	// replacedNs is when an exec replaced this image, 0 if none did; replacedBy the StartStack of the
 	// image that did, 0 if that is not known.
@@ -208,8 +209,8 @@ func (p *Process) tooLate(r *read) bool {
 	return p.replacedNs != 0 && r.endNs+uint64(execDuration) >= p.replacedNs
 }
 
-// infoAt returns what was known, or read later where all was sure to be of this image, at a time (CLOCK_MONOTONIC)
-// before which no exec is still to be told of. The table is locked.
+// infoAt returns what was known at a time (CLOCK_MONOTONIC) before which no exec is still to be told of, or read later
+// where the stack began as in this image: with address randomization that is sure. The table is locked.
 func (p *Process) infoAt(ns uint64) *Info {
 	for _, r := range [...]*read{&p.current, &p.previous} {
 		own := r.startStack != 0 && r.startStack == p.startStack

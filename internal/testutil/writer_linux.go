@@ -104,7 +104,7 @@ func (w *Writer) awaitReady(r *os.File) error {
 func (w *Writer) Stop() {
 	w.t.Helper()
 	_ = w.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-	w.Wait(stopTimeout)
+	w.Wait(Size(stopTimeout, stopTimeout, 5*stopTimeout))
 }
 
 // Wait waits until the writer has ended by itself; it fails the test when that

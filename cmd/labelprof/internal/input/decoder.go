@@ -3,7 +3,6 @@
 package input
 
 import (
-	"context"
 	"sync"
 
 	"github.com/google/pprof/profile"
@@ -31,14 +30,10 @@ func NewDecoder(m Memory) *Decoder {
 func (d *Decoder) Memory() Memory { return d.memory }
 
 // Request hands over a request in protobuf. Others wait until visit has returned; visit owns
-// the batch. It fails with the errors of weight.Estimate, and with that of ctx where it had
-// ended when it was the request's turn.
-func (d *Decoder) Request(ctx context.Context, data []byte, visit func(pprofile.Profiles)) error {
+// the batch. It fails with the errors of weight.Estimate.
+func (d *Decoder) Request(data []byte, visit func(pprofile.Profiles)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	profiles, err := d.requests.Request(data)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@
 package input
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -17,23 +16,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/weight"
 )
 
-// TestGivenUp: what nobody waits for any longer is not handed over.
-func TestGivenUp(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := NewDecoder(1<<20).Request(ctx, profiletest.Empty(1, 1), func(pprofile.Profiles) { t.Error("handed over") })
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 // TestTooLarge: what would take more is refused in each form, what takes less is not.
 func TestTooLarge(t *testing.T) {
 	took := 0
 	d := NewDecoder(1 << 20)
 	samples := func(n int) []byte { return append(profiletest.Empty(n, 2), profiletest.Empty(3, 6)...) }
 	for name, decode := range map[string]func(n int) error{
-		"request": func(n int) error {
-			return d.Request(t.Context(), profiletest.Empty(n, 1), func(pprofile.Profiles) { took++ })
-		},
+		"request": func(n int) error { return d.Request(profiletest.Empty(n, 1), func(pprofile.Profiles) { took++ }) },
 		"line": func(n int) error {
 			return d.line([]byte(`{"resourceProfiles":[{}`+strings.Repeat(",{}", n)+`]}`), func(pprofile.Profiles) { took++ })
 		},

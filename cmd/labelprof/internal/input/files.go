@@ -76,7 +76,7 @@ func (d *Decoder) readInto(ctx context.Context, path string, to Consumer) error 
 	case first[0] < firstField:
 		err = readFrames(ctx, r, d, visit)
 	case first[0] == firstField || first[0] == secondField:
-		err = readSingle(ctx, r, d, visit)
+		err = readSingle(r, d, visit)
 	default:
 		err = ErrKind
 	}

@@ -27,12 +27,12 @@ const (
 // ErrKind says that a file is of something else.
 var ErrKind = errors.New("it is neither a file of OTLP profiles, in protobuf or JSON, nor a gzipped pprof file")
 
-func readSingle(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
+func readSingle(r *bufio.Reader, d *Decoder, visit func(pprofile.Profiles)) error {
 	data, err := readUpTo(r, d.memory.file())
 	if err != nil {
 		return err
 	}
-	err = d.Request(ctx, data, visit)
+	err = d.Request(data, visit)
 	if errors.Is(err, weight.ErrWire) {
 		return fmt.Errorf("%w: %w", ErrKind, err)
 	}
@@ -76,7 +76,7 @@ func readFrames(ctx context.Context, r *bufio.Reader, d *Decoder, visit func(ppr
 		if there, err := io.CopyN(&data, r, size); err != nil {
 			return ended("request", n, there, size, err)
 		}
-		if err := d.Request(ctx, data.Bytes(), visit); err != nil {
+		if err := d.Request(data.Bytes(), visit); err != nil {
 			if n == 1 && errors.Is(err, weight.ErrWire) {
 				err = fmt.Errorf("%w: %w", ErrKind, err)
 			}

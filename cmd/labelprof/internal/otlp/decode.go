@@ -3,6 +3,7 @@
 package otlp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -45,6 +46,9 @@ func (d *Decoder) Line(data []byte) (pprofile.Profiles, error) {
 	estimated, err := weight.EstimateJSON(data, d.limit)
 	if err != nil {
 		return pprofile.Profiles{}, err
+	}
+	if !json.Valid(data) { // of what is none, more might be decoded than is estimated before it fails
+		return pprofile.Profiles{}, fmt.Errorf("it is no JSON: %w", json.Unmarshal(data, new(struct{})))
 	}
 	request := pprofileotlp.NewExportRequest()
 	if err := request.UnmarshalJSON(data); err != nil {

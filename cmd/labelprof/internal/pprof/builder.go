@@ -60,12 +60,16 @@ func (p *Builder) OffCPU() {
 
 // names are how tags are named: by a function of their keys, and not so.
 type names struct {
-	of    func(key string) string
-	taken []string
+	of      func(key string) string
+	taken   []string
+	noZeros bool
 }
 
-// Names has tags named by a function of their keys, where some names are taken already.
-func (p *Builder) Names(of func(key string) string, taken ...string) { p.names = names{of, taken} }
+// Names has tags named by a function of their keys, where some names are taken already. Numbers that are 0 are left
+// out: they would be texts, and a backend may make a series of each text, and of no number.
+func (p *Builder) Names(of func(key string) string, taken ...string) {
+	p.names = names{of, taken, true}
+}
 
 // Add takes in a sample, and counts it if there is no room.
 func (p *Builder) Add(s *sample.Sample) {
@@ -160,7 +164,7 @@ func (p *Builder) Full() string {
 	return fmt.Sprintf("%d samples not in the pprof file: no room (--max-memory allows more)", p.dropped)
 }
 
-// Lost returns how many labels gave way to another with the same key.
+// Lost returns how many labels gave way to another with the same key, or have no value.
 func (p *Builder) Lost() int64 { return p.lost }
 
 // Profile returns what has been gathered. It stays the builder's.

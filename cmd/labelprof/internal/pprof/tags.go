@@ -16,7 +16,7 @@ import (
 
 // tagsOf returns what becomes tags, sorted by key, keys unique, and how many labels do not:
 // those that gave way to another with the same key, and those without a value, which pprof
-// cannot have. A number that is 0 becomes a text, since pprof has none that is 0 either.
+// cannot have. A number that is 0 becomes a text: package profile keeps none that has no unit.
 func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	taken := map[string]bool{}
 	for _, key := range n.taken {
@@ -28,6 +28,9 @@ func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 				taken[key] = true
 				a.Key, a.Text = terminal.ValidUTF8(key), terminal.ValidUTF8(a.Text)
 				if a.IsNumber && a.Number == 0 {
+					if n.noZeros {
+						return
+					}
 					a.IsNumber, a.Text = false, "0"
 				}
 				if !a.IsNumber && a.Text == "" {

@@ -62,6 +62,45 @@ func TestPlacesInTurn(t *testing.T) {
 	require.Equal(t, 1, p.free)
 }
 
+// TestGivenUpRequest: what a client has given up while another request was taken in is not counted: it comes again.
+func TestGivenUpRequest(t *testing.T) {
+	took, goOn := make(chan struct{}), make(chan struct{})
+	var batches atomic.Int32
+	consume := func(pprofile.Profiles) {
+		batches.Add(1)
+		took <- struct{}{}
+		<-goOn
+	}
+	srv, err := newServer("127.0.0.1:0", consume, input.NewDecoder(64<<20), patience{request: time.Hour, idle: time.Hour, pause: time.Hour})
+	require.NoError(t, err)
+	srv.serve()
+	conn, err := grpc.NewClient(srv.addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	send := func(ctx context.Context) grpc.ClientStream {
+		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+profilesService+"/Export", grpc.ForceCodecV2(rawCodec{}))
+		require.NoError(t, err)
+		require.NoError(t, stream.SendMsg(profiletest.Empty(1, 1)))
+		require.NoError(t, stream.CloseSend())
+		return stream
+	}
+	first := send(t.Context())
+	<-took
+	ctx, giveUp := context.WithCancel(t.Context())
+	second := send(ctx)
+	require.Eventually(t, func() bool { return srv.free() == maxReceiving-2 }, time.Minute, time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // it is received, and waits
+	giveUp()
+	require.Equal(t, codes.Canceled, status.Code(second.RecvMsg(new([]byte))))
+	time.Sleep(50 * time.Millisecond) // the server knows
+	goOn <- struct{}{}
+	require.NoError(t, first.RecvMsg(new([]byte)))
+	require.Eventually(t, func() bool { return srv.free() == maxReceiving }, time.Minute, time.Millisecond)
+	require.EqualValues(t, 1, batches.Load())
+	require.NoError(t, conn.Close())
+	require.NoError(t, srv.stop())
+}
+
 // Who has a place and brings nothing gives it up when others wait, and keeps it otherwise.
 func TestSilentRequest(t *testing.T) {
 	const pause = 50 * time.Millisecond

@@ -126,9 +126,15 @@ func (s *server) export(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	var tooLarge *weight.TooLargeError
-	switch err := s.decoder.Request(stream.Context(), request, s.consume); {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the client sends it again
-		return status.FromContextError(err).Err()
+	var givenUp error // while others were taken in: the client sends it again
+	err = s.decoder.Request(request, func(p pprofile.Profiles) {
+		if givenUp = stream.Context().Err(); givenUp == nil {
+			s.consume(p)
+		}
+	})
+	switch {
+	case givenUp != nil:
+		return status.FromContextError(givenUp).Err()
 	case errors.As(err, &tooLarge):
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case err != nil:
