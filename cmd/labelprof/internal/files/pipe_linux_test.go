@@ -60,7 +60,7 @@ func TestPipes(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "\x1b[2J")
 	for want, file := range map[string]string{
-		`'\\x1b'`:  writeTemp(t, []byte("{\"resourceProfiles\":\x1b]0;x\a")),
+		`'\\x1b'`: writeTemp(t, []byte("{\"resourceProfiles\":\x1b]0;x\a")),
 		`\x1b[2J`: missing,
 	} {
 		code, _, stderr := run("top", file)
