@@ -102,7 +102,6 @@ func (t *Table) exists(ev *record.Event) {
 	info := &Info{PID: ev.PID, KernelThread: ev.KernelThread}
 	// If it is what another process has become, nobody has told when.
 	if p := t.admit(ev.Process, ev.PID, nobody, info, replacement{startStack: ev.StartStack}, false); p != nil {
-		p.startStack = ev.StartStack
 		t.scheduleLoad(p, 0)
 	}
 }

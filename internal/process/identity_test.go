@@ -387,25 +387,16 @@ func TestForkBeforeExecThatWasRead(t *testing.T) {
 // TestForkOfWhatWasReadSince: what was read of a parent after the fork is its child's, too, where it is sure that the
 // parent was still the same.
 func TestForkOfWhatWasReadSince(t *testing.T) {
-	listed := exists(image1)
-	listed.StartStack = 1
-	for name, known := range map[string]func(*fake) record.Event{
-		"by an exec": func(f *fake) record.Event { return execOf(f, image1, 1) },
-		"by a list":  func(*fake) record.Event { return listed },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
-			f.startStack = 1
-			f.image(42, 500, "/bin/one")
-			f.HandleEvent(known(f))
-			child := record.ProcessID{TGID: 43, StartNs: 5e9}
-			fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())}
-			f.advance(int64(execSettle))
-			f.work()
-			f.HandleEvent(fork)
-			require.True(t, f.process(child).Info().Loaded)
-		})
-	}
+	f := newFake(t)
+	f.startStack = 1
+	f.image(42, 500, "/bin/one")
+	f.HandleEvent(execOf(f, image1, 1))
+	child := record.ProcessID{TGID: 43, StartNs: 5e9}
+	fork := record.Event{Kind: record.EventFork, Process: child, Parent: image1, PID: 43, TimeNs: uint64(f.now())}
+	f.advance(int64(execSettle))
+	f.work()
+	f.HandleEvent(fork)
+	require.True(t, f.process(child).Info().Loaded)
 }
 
 // TestForkAfterSample: a child that was sampled first keeps its name where nothing is known of its parent.

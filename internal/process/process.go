@@ -59,8 +59,7 @@ type lineage struct {
 	older *Process
 	// execBootNs is when it was executed, CLOCK_BOOTTIME as record.ProcessID.StartNs; 0 if no event has told.
 	execBootNs int64
-	// startStack is what the kernel told of this image at its exec, when it was listed, or of that which has forked it; 0
-	// if not known.
+	// startStack is what the kernel told of this image at its exec, or of that which has forked it; 0 if not known.
 	startStack uint64
 	// replacedNs is when an exec replaced this image, 0 if none did; replacedBy the StartStack of the
 	// image that did, 0 if that is not known.

@@ -278,6 +278,20 @@ func TestPushManyServices(t *testing.T) {
 	require.Zero(t, g.bytes)
 }
 
+// TestPushZero: a number that is 0 is not sent, nor is a label that would take its name.
+func TestPushZero(t *testing.T) {
+	s, url := serve(t)
+	root := profiletest.New().Process(7, "evil")
+	root.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutInt("process.real_user.id", 0)
+	root.Sample(3, []string{"f"}, sample.LabelPrefix+"process.real_user.id", "1000")
+	code, _, stderr := pushed("--server", url, fileOf(t, root.Profiles))
+	require.Zero(t, code, stderr)
+	for _, one := range s.Taken()[0].Profile.Sample {
+		require.NotContains(t, one.Label, "process_real_user_id")
+		require.NotContains(t, one.NumLabel, "process_real_user_id")
+	}
+}
+
 // TestPushOmit: a label that is not wanted is not sent, and nothing else changes.
 func TestPushOmit(t *testing.T) {
 	s, url := serve(t)

@@ -64,7 +64,7 @@ func TestPlacesInTurn(t *testing.T) {
 
 // TestGivenUpRequest: what a client has given up while another request was taken in is not counted: it comes again.
 func TestGivenUpRequest(t *testing.T) {
-	took, goOn := make(chan struct{}), make(chan struct{})
+	took, goOn := make(chan struct{}, 2), make(chan struct{})
 	var batches atomic.Int32
 	consume := func(pprofile.Profiles) {
 		batches.Add(1)
@@ -93,7 +93,7 @@ func TestGivenUpRequest(t *testing.T) {
 	giveUp()
 	require.Equal(t, codes.Canceled, status.Code(second.RecvMsg(new([]byte))))
 	time.Sleep(50 * time.Millisecond) // the server knows
-	goOn <- struct{}{}
+	close(goOn)
 	require.NoError(t, first.RecvMsg(new([]byte)))
 	require.Eventually(t, func() bool { return srv.free() == maxReceiving }, time.Minute, time.Millisecond)
 	require.EqualValues(t, 1, batches.Load())
