@@ -3,7 +3,8 @@
  * As many different label sets, keys and stacks as there can be. Set n has the labels
  *
  *   key = "flood_key_KKKKK"   K = (n * labels + i) % 10000
- *   value = "flood:n:i:ffff"  as long as asked; in each other set the first byte is no UTF-8
+ *   value = "flood:n:i:ffff"  as long as asked; each other time that the keys are gone
+ *                             through, the first byte is no UTF-8: each key has both types
  *
  * and is published from one of 256 stacks, n % 256.
  */
@@ -40,7 +41,7 @@ static void flood_publish(uint64_t n, struct label *labels)
 			memset(value + head, 'f', (size_t)(options.value_bytes - head));
 			value[options.value_bytes] = '\0';
 		}
-		if (n & 1)
+		if (n * (uint64_t)options.labels / KEYS & 1)
 			value[0] = (char)0xff;
 	}
 	labels_swap(&set, false);
