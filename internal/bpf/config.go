@@ -79,6 +79,7 @@ type Config struct {
 	older           bool          // the objects for older kernels are used
 	eventDelay      time.Duration // the longest that an event waits which can; 0: the default
 	maxKernelFrames int           // 0: as many as the kernel gives
+	addressMask     uint64        // 0: the bits of the addresses that programs have here
 	slowDelay       time.Duration // as slowReadDelay; 0: what follows from the rest
 }
 
@@ -121,6 +122,8 @@ func lowered(v, limit int) uint32 {
 	return uint32(v)
 }
 
+const atRandom = 25 // AT_RANDOM, include/uapi/linux/auxvec.h: 16 bytes on the stack
+
 // kernelFrames is how many frames of its own stack the kernel gives; 0: nobody knows
 // (kernel.perf_event_max_stack, Documentation/admin-guide/sysctl/kernel.rst).
 func kernelFrames() int {
@@ -133,6 +136,18 @@ func kernelFrames() int {
 		return 0
 	}
 	return n
+}
+
+// addressMask is the bits of the addresses that programs have, by an address of the stack of this one: the kernel puts it
+// at most some GiB below the end of them (fs/exec.c, setup_arg_pages; fs/binfmt_elf.c, randomize_stack_top).
+func addressMask(auxv [][2]uintptr, err error) uint64 {
+	const most, least = 48, 36 // CONFIG_ARM64_VA_BITS; with 52 of them, programs have 48 unless they ask for more
+	for _, entry := range auxv {
+		if n := bits.Len64(uint64(entry[1])); err == nil && entry[0] == atRandom && n >= least && n < most {
+			return 1<<n - 1
+		}
+	}
+	return 1<<most - 1
 }
 
 // readDelay is ReadDelay, or as long as a CPU needs for a few samples, but at most MaxReadDelay. To wake

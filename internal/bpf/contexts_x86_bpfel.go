@@ -31,6 +31,7 @@ const (
 	contextsMapUnwindTables         = "unwind_tables"
 	contextsProgContextAtomic       = "context_atomic"
 	contextsProgContextNamed        = "context_named"
+	contextsVarAddressMask          = "address_mask"
 	contextsVarEventsWatermarkBytes = "events_watermark_bytes"
 	contextsVarJudgeForked          = "judge_forked"
 	contextsVarMaxKernelFrames      = "max_kernel_frames"
@@ -111,6 +112,7 @@ type contextsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type contextsVariableSpecs struct {
+	AddressMask          *ebpf.VariableSpec `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
@@ -179,6 +181,7 @@ func (m *contextsMaps) Close() error {
 //
 // It can be passed to loadContextsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type contextsVariables struct {
+	AddressMask          *ebpf.Variable `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`

@@ -51,6 +51,7 @@ const (
 	offcpuMapUnwindTables         = "unwind_tables"
 	offcpuMapUsers                = "users"
 	offcpuProgSwitchThreads       = "switch_threads"
+	offcpuVarAddressMask          = "address_mask"
 	offcpuVarDrawBelow            = "draw_below"
 	offcpuVarEventsWatermarkBytes = "events_watermark_bytes"
 	offcpuVarJudgeForked          = "judge_forked"
@@ -140,6 +141,7 @@ type offcpuMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type offcpuVariableSpecs struct {
+	AddressMask          *ebpf.VariableSpec `ebpf:"address_mask"`
 	DrawBelow            *ebpf.VariableSpec `ebpf:"draw_below"`
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
@@ -219,6 +221,7 @@ func (m *offcpuMaps) Close() error {
 //
 // It can be passed to loadOffcpuObjects or ebpf.CollectionSpec.LoadAndAssign.
 type offcpuVariables struct {
+	AddressMask          *ebpf.Variable `ebpf:"address_mask"`
 	DrawBelow            *ebpf.Variable `ebpf:"draw_below"`
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`

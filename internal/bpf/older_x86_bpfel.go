@@ -34,6 +34,7 @@ const (
 	olderProgProcessFork         = "process_fork"
 	olderProgSampleCpu           = "sample_cpu"
 	olderProgScanProcesses       = "scan_processes"
+	olderVarAddressMask          = "address_mask"
 	olderVarEventsWatermarkBytes = "events_watermark_bytes"
 	olderVarJudgeForked          = "judge_forked"
 	olderVarMaxKernelFrames      = "max_kernel_frames"
@@ -135,6 +136,7 @@ type olderMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type olderVariableSpecs struct {
+	AddressMask          *ebpf.VariableSpec `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
@@ -221,6 +223,7 @@ func (m *olderMaps) Close() error {
 //
 // It can be passed to loadOlderObjects or ebpf.CollectionSpec.LoadAndAssign.
 type olderVariables struct {
+	AddressMask          *ebpf.Variable `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`

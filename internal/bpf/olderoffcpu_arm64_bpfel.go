@@ -32,6 +32,7 @@ const (
 	olderoffcpuMapUnwindTables         = "unwind_tables"
 	olderoffcpuMapUsers                = "users"
 	olderoffcpuProgSwitchThreads       = "switch_threads"
+	olderoffcpuVarAddressMask          = "address_mask"
 	olderoffcpuVarDrawBelow            = "draw_below"
 	olderoffcpuVarEventsWatermarkBytes = "events_watermark_bytes"
 	olderoffcpuVarJudgeForked          = "judge_forked"
@@ -122,6 +123,7 @@ type olderoffcpuMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type olderoffcpuVariableSpecs struct {
+	AddressMask          *ebpf.VariableSpec `ebpf:"address_mask"`
 	DrawBelow            *ebpf.VariableSpec `ebpf:"draw_below"`
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
@@ -203,6 +205,7 @@ func (m *olderoffcpuMaps) Close() error {
 //
 // It can be passed to loadOlderoffcpuObjects or ebpf.CollectionSpec.LoadAndAssign.
 type olderoffcpuVariables struct {
+	AddressMask          *ebpf.Variable `ebpf:"address_mask"`
 	DrawBelow            *ebpf.Variable `ebpf:"draw_below"`
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`

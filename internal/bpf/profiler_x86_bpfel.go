@@ -155,6 +155,7 @@ const (
 	profilerProgProcessFork         = "process_fork"
 	profilerProgSampleCpu           = "sample_cpu"
 	profilerProgScanProcesses       = "scan_processes"
+	profilerVarAddressMask          = "address_mask"
 	profilerVarEventsWatermarkBytes = "events_watermark_bytes"
 	profilerVarJudgeForked          = "judge_forked"
 	profilerVarMaxKernelFrames      = "max_kernel_frames"
@@ -258,6 +259,7 @@ type profilerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerVariableSpecs struct {
+	AddressMask          *ebpf.VariableSpec `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.VariableSpec `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.VariableSpec `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.VariableSpec `ebpf:"max_kernel_frames"`
@@ -346,6 +348,7 @@ func (m *profilerMaps) Close() error {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerVariables struct {
+	AddressMask          *ebpf.Variable `ebpf:"address_mask"`
 	EventsWatermarkBytes *ebpf.Variable `ebpf:"events_watermark_bytes"`
 	JudgeForked          *ebpf.Variable `ebpf:"judge_forked"`
 	MaxKernelFrames      *ebpf.Variable `ebpf:"max_kernel_frames"`

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -117,6 +118,7 @@ func (s *Sampler) load() error {
 		profilerVarJudgeForked:     flag(c.JudgeForked),
 		profilerVarPidNsInum:       namespace,
 		profilerVarPageBytes:       uint32(os.Getpagesize()),
+		profilerVarAddressMask:     cmp.Or(c.addressMask, addressMask(unix.Auxv())),
 	}
 	mark, err := s.setUserShare(spec, c.UserShare, c.RingBufferBytes, c.RingBufferBytes)
 	err = errors.Join(err, setVariables(spec, s.knobs), setVariables(spec, map[string]any{

@@ -3,9 +3,14 @@
 package bpf
 
 import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -43,6 +48,55 @@ func TestLinkedFrames(t *testing.T) {
 		}
 		return len(seen) == len(want) && min(seen[r.PID], samples) == samples
 	})
+}
+
+// The code that pointer authentication puts into a return address begins where the addresses of programs end, as the
+// kernel was built.
+func TestSignedReturnAddresses(t *testing.T) {
+	if runtime.GOARCH != "arm64" {
+		t.Skip("return addresses are signed on aarch64 only")
+	}
+	const first, code = 0x40000, 1<<48 - 1<<39
+	program := buildStacks(t)
+	for mask, want := range map[uint64]uint64{1<<39 - 1: first, 1<<48 - 1: first | code} {
+		s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, addressMask: mask})
+		pid, _ := startStacks(t, program, "signed_links")
+		require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), nil, execPages(t, pid)))
+		require.NoError(t, s.Start())
+		readUntil(t, s, func(r *Record) bool {
+			if r.PID != pid || len(r.UserFrames) != 5 {
+				return false // it has not come that far
+			}
+			for i, addr := range r.UserFrames[1:] {
+				require.Equal(t, want+16*uint64(i), addr, "mask %#x, frame %d", mask, i)
+			}
+			return true
+		})
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestAddressMask(t *testing.T) {
+	for at, want := range map[uintptr]uint64{
+		0xffffd51f2b48: 1<<48 - 1, 0x7ffe1af8d729: 1<<47 - 1, 0x3ffc7f91ab8: 1<<42 - 1, 0x7ff85b3a58: 1<<39 - 1,
+		0xfffffd51f2b48: 1<<48 - 1, 0xbefff000: 1<<48 - 1, 0: 1<<48 - 1,
+	} {
+		require.Equal(t, want, addressMask([][2]uintptr{{6, 4096}, {atRandom, at}, {0, 0}}, nil), "%#x", at)
+	}
+	require.EqualValues(t, 1<<48-1, addressMask(nil, unix.ENOENT))
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(maps)) {
+		var start, end uint64
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil || !strings.Contains(line, "[stack]") {
+			continue
+		}
+		mask := addressMask(unix.Auxv())
+		require.Less(t, end-1, mask+1)
+		require.Greater(t, end-1, mask>>1)
+		return
+	}
+	require.Fail(t, "no stack")
 }
 
 // What lies between two mappings of a list is found once, and never taken for more than that: the frames of

@@ -59,6 +59,10 @@ func decodeARM64(code []byte, at int, vaddr uint64) instruction {
 		}
 	case w.is(0xbfe0dc00, 0x0e000c00): // umov, smov
 		i.overwriteARM(w.rd())
+	case w.is(0xffa0f000, 0x04205000) && w.rd() == armSP: // addvl, addpl: by as much as the processor's vectors have
+		i.effect = effectLoseSP
+	case w.is(0xffa0f000, 0x04205000), w.is(0xffbff000, 0x04bf5000), w.is(0xff20e000, 0x0420e000): // and rdvl, cnt, inc, dec
+		i.overwriteARM(w.rd())
 	}
 	return i
 }
@@ -156,6 +160,8 @@ func (w word) pair(i *instruction) {
 		size = 4 << (w >> 30)
 	case w>>31 != 0:
 		size = 8
+	case !load && w>>30 == 1: // stgp, with a tag
+		size = 16
 	}
 	first := int32(w.signed(15, 7)) * size
 	i.memory(w.rn(), first, mode&1 == 0)
@@ -200,6 +206,10 @@ func (w word) single(i *instruction) {
 		} else {
 			i.overwriteARM(int(w >> 16 & 31))
 		}
+	case w.is(0xff200400, 0xd9200400): // a tag, then or first adds to the address
+		mode := w >> 10 & 3
+		i.moves(w.rn(), mode == 3, mode == 1, int32(w.signed(12, 9))*16)
+	case w.is(0xff200c00, 0xd9200800): // a tag
 	default: // at a literal, with an offset in a register, atomic
 		if load || !w.is(0x3b200c00, 0x38200800) {
 			i.overwriteARM(w.rd())

@@ -180,6 +180,21 @@ var codeCases = []struct {
 		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 12 fp+16 c-8 fp@-16 | 16 sp+16 c-8 fp@-16 | 20 sp+0 lr",
 	},
 	{
+		name: "as many bytes as vectors have", machine: elf.EM_AARCH64,
+		code: arm(0xa9bf7bfd, 0x910003fd, 0x043f57df, 0x043f505f, 0x910003bf, 0xa8c17bfd, 0xd65f03c0), // stp; mov x29, sp; addvl sp, sp, #-2; addvl sp, sp, #2; mov sp, x29; ldp; ret
+		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 12 fp+16 c-8 fp@-16 | 20 sp+16 c-8 fp@-16 | 24 sp+0 lr",
+	},
+	{
+		name: "as many bytes as vectors have, twice", machine: elf.EM_AARCH64,
+		code: arm(0xa9bf7bfd, 0x910003fd, 0x043f57df, 0x043f505f, 0xa8c17bfd, 0xd65f03c0), // the same without mov sp, x29
+		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 12 fp+16 c-8 fp@-16",                      // and none at ret
+	},
+	{
+		name: "tags of memory", machine: elf.EM_AARCH64,
+		code: arm(0xa9be7bfd, 0xd93ff7ff, 0xd93fffff, 0xd9a00bff, 0xd96027e0, 0x69bf07e0, 0x690087e0, 0x688107e0, 0xa8c27bfd, 0xd65f03c0), // stp x29, x30, [sp, #-32]!; stg sp, [sp], #-16; stg sp, [sp, #-16]!; st2g sp, [sp]; stzg x0, [sp], #32; stgp x0, x1, [sp, #-32]!; stgp x0, x1, [sp, #16]; stgp x0, x1, [sp], #32; ldp; ret
+		want: "0 sp+0 lr | 4 sp+32 c-24 fp@-32 | 8 sp+48 c-24 fp@-32 | 12 sp+64 c-24 fp@-32 | 20 sp+32 c-24 fp@-32 | 24 sp+64 c-24 fp@-32 | 32 sp+32 c-24 fp@-32 | 36 sp+0 lr",
+	},
+	{
 		name: "the outermost function", machine: elf.EM_AARCH64,
 		code: arm(0xd280001d, 0xd280001e, 0x910003e0, 0x94000002, 0xd4200000, 0xd65f03c0), // mov x29, #0; mov x30, #0; mov x0, sp; bl 20; brk; ret
 		want: "0 sp+0 lr | 4 end | 20 sp+0 lr",

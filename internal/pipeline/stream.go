@@ -58,6 +58,7 @@ func newStream(o *Options, kind profile.Kind, from source, users *userSeries, me
 			Period:          o.period(),
 			LabelPrefix:     o.Labels.Prefix,
 			PrometheusNames: o.Labels.PrometheusNames,
+			ServiceAdded:    o.Attributes.NamedServiceOnly,
 			TraceAttributes: o.Attributes.Trace,
 			ThreadID:        o.Attributes.ThreadID,
 			ThreadName:      o.Attributes.ThreadName,

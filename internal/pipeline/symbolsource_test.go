@@ -134,7 +134,8 @@ func TestMapSourceOfEarlierProcess(t *testing.T) {
 		return err
 	}
 	const tick = 50 * time.Millisecond // more than that of a coarse clock
-	written := int64(monotonicNow()) - write()
+	age := write()
+	written := int64(monotonicNow()) - age
 	require.NoError(t, open(id))
 	executed := func(after time.Duration) record.ProcessID { // since it was written
 		id.ExecID++

@@ -235,10 +235,27 @@ func (t *Table) WantFunctions(p *Process, uid uint32, frames []uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.account(p)
-	if any && !p.exited && p.pid != 0 {
+	switch {
+	case p.exited || p.pid == 0:
+		t.functionsEnd(p)
+	case any:
 		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
 	return any
+}
+
+// functionsEnd counts, of a process that is not looked at any more, the functions that were not read: they never will be.
+// The table is locked.
+func (t *Table) functionsEnd(p *Process) {
+	f := &p.functions
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, k := range f.wanted {
+		known := f.known[k]
+		known.read, known.tried = true, t.functionsInterval.Load()
+	}
+	t.counts.functionsGone.Add(uint64(len(f.wanted)))
+	f.wanted = nil
 }
 
 func isRuntimeWord(word uint64) bool {
@@ -415,7 +432,10 @@ func (t *Table) functionsLater(p *Process, afterNs int64) {
 	defer t.mu.Unlock()
 	p.functionsDueNs = t.now() + afterNs
 	t.account(p)
-	if more && !p.exited {
+	switch {
+	case p.exited:
+		t.functionsEnd(p)
+	case more:
 		t.jobs.schedule(p, workFunctions, p.functionsDueNs)
 	}
 }

@@ -246,6 +246,45 @@ func TestPartialFunctionsComeLast(t *testing.T) {
 	require.Equal(t, first, p.functions.take())
 }
 
+// Functions of a process that ends, or leaves the table, before they were read are counted.
+func TestFunctionsOfEnded(t *testing.T) {
+	ends := map[string]func(*fake, *Process){
+		"exit":    func(f *fake, _ *Process) { f.HandleEvent(exit(image1)) },
+		"no room": func(f *fake, p *Process) { f.expel(p) },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			f, p, runtime := failingFake(t, 0)
+			require.True(t, f.WantFunctions(p, 1000, stack(0, 2)))
+			require.Zero(t, f.Stats().FunctionsGone)
+			end(f, p)
+			require.EqualValues(t, 2, f.Stats().FunctionsGone)
+			require.False(t, f.ReadsFunctions(p))
+
+			f.WantFunctions(p, 1000, stack(0, 3)) // of a sample that was late
+			require.EqualValues(t, 3, f.Stats().FunctionsGone)
+			require.Zero(t, runtime.reads)
+		})
+	}
+	t.Run("while it is read", func(t *testing.T) {
+		f, p, _ := failingFake(t, 0)
+		f.WantFunctions(p, 1000, stack(0, 2))
+		keys := p.functions.take()
+		f.HandleEvent(exit(image1))
+		require.Zero(t, f.Stats().FunctionsGone, "they may be read yet")
+		p.functions.giveBack(keys)
+		f.functionsLater(p, 0)
+		require.EqualValues(t, 2, f.Stats().FunctionsGone)
+	})
+	t.Run("without a PID", func(t *testing.T) {
+		f := newFake(t)
+		p := f.Lookup(image1, 0, nobody, nil)
+		f.WantFunctions(p, 1000, stack(0, 1))
+		require.EqualValues(t, 1, f.Stats().FunctionsGone)
+		require.False(t, f.ReadsFunctions(p))
+	})
+}
+
 // What a process did not have when it was read, or could not be read, is read again after a while.
 func TestFunctionGone(t *testing.T) {
 	f := newFake(t)

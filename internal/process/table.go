@@ -249,6 +249,7 @@ func (t *Table) withdraw(p *Process) {
 		delete(t.byPID, p.pid)
 	}
 	t.jobs.cancel(p)
+	t.functionsEnd(p)
 }
 
 // ended is a process that has exited, and when that was known.

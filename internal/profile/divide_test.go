@@ -263,4 +263,19 @@ func TestHalves(t *testing.T) {
 	require.Nil(t, b.halves([][]entryRef{several}))
 	require.Len(t, b.halves([][]entryRef{several, other}), 2)
 	require.Len(t, b.halves([][]entryRef{other, other}), 2)
+
+	// Of many users the last one is apart soon, and nobody's processes are in two pieces.
+	var groups [][]entryRef
+	for user := range uint32(1000) {
+		groups = append(groups, process(user, 1), process(user, 2))
+	}
+	times := 0
+	for ; groups[0][0].part != 999; times++ {
+		pieces := b.halves(groups)
+		require.Len(t, pieces, 2)
+		require.NotEqual(t, pieces[0][len(pieces[0])-1][0].part, pieces[1][0][0].part)
+		groups = pieces[1]
+	}
+	require.LessOrEqual(t, times, 10)
+	require.Len(t, groups, 2)
 }

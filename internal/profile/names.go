@@ -30,13 +30,35 @@ func (b *build) same(name string) string {
 // would take it for the kernel's.
 func (b *build) taken(name string) bool {
 	name = b.same(name)
-	return b.reserved[name] || b.ofResource[name] || b.opts.PrometheusNames && (added(name) || labels.OfKernel(name))
+	return b.reserved[name] || b.ofResource[name] || b.opts.PrometheusNames && (b.added(name) || labels.OfKernel(name))
 }
 
 // added reports whether a name, without its dots, is one of an attribute that processors behind the receiver add to
 // resources, in the configurations that we have: a backend would find two of that name.
-func added(name string) bool {
-	return name == "host_name" || strings.HasPrefix(name, "k8s_") || strings.HasPrefix(name, "container_image_")
+func (b *build) added(name string) bool {
+	switch name {
+	case "host_name":
+		return true
+	case "service_name", "service_namespace", "service_version", "service_instance_id":
+		return b.opts.ServiceAdded
+	}
+	return strings.HasPrefix(name, "k8s_") || strings.HasPrefix(name, "container_image_")
+}
+
+// passesForAdded reports whether the name of a resource's attribute is another spelling of one that processors add: what
+// is spelled as they do, they replace.
+func (b *build) passesForAdded(name string) bool {
+	if !b.added(labels.Undotted(name)) {
+		return false
+	}
+	for _, free := range []string{".label.", ".annotation."} { // k8s.pod.label.app_name
+		name, _, _ = strings.Cut(name, free)
+	}
+	switch name {
+	case "k8s.pod.start_time", "k8s.container.restart_count", "container.image.repo_digests":
+		return false
+	}
+	return strings.Contains(name, "_")
 }
 
 // nameResource gives the attributes of a resource names that Prometheus takes, each once. Of several that become one,
@@ -58,7 +80,7 @@ func (b *build) nameResource(attrs pcommon.Map) {
 	for _, key := range append(right, wrong...) {
 		name := labels.PrometheusName(key)
 		same := labels.Undotted(name)
-		if b.ofResource[same] || b.reserved[same] || added(name) || strings.HasPrefix(same, fallback) {
+		if b.ofResource[same] || b.reserved[same] || b.passesForAdded(name) || strings.HasPrefix(same, fallback) {
 			attrs.Remove(key)
 			b.stats.DroppedLabels++
 			continue

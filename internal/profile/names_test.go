@@ -12,7 +12,13 @@ import (
 // named builds the samples of two processes that have one set of labels: the first has a resource beyond its PID.
 func named(t *testing.T, prefix string, set *labels.Set, resource map[string]any) (attrs [2]map[string]any, own map[string]any, stats BuildStats) {
 	t.Helper()
-	b := NewBuilder(Options{Period: 1, LabelPrefix: prefix, PrometheusNames: true})
+	return namedBy(t, Options{LabelPrefix: prefix}, set, resource)
+}
+
+func namedBy(t *testing.T, opts Options, set *labels.Set, resource map[string]any) (attrs [2]map[string]any, own map[string]any, stats BuildStats) {
+	t.Helper()
+	opts.Period, opts.PrometheusNames = 1, true
+	b := NewBuilder(opts)
 	for process := range uint64(2) {
 		b.Add(&Sample{Process: process, TimeUnixNano: 1500, UserFrames: []uint64{1}, Set: set})
 	}
@@ -88,15 +94,33 @@ func TestPrometheusNamesOfResources(t *testing.T) {
 		set := labels.NewSet(false, v1("service_name", "mine"), v1("region", "eu"))
 		attrs, resource, stats := named(t, "", set, map[string]any{
 			"service.name": "shop", "service_name": "other", "service name": "another", "region": "us", "my key": "1", "my/key": "2",
-			"host_name": "forged", "host.name": "here", "k8s_pod_name": "forged", "trace.id": "3", "__name__": "4", "list": []any{"a b"}, "\xff": "5",
+			"host_name": "forged", "host.name": "here", "k8s_pod_name": "forged", "k8s.pod_name": "forged", "k8s.pod.name": "replaced",
+			"container_image.name": "forged", "container.image_name": "forged", "k8s.pod.label.my_app": "replaced", "trace.id": "3", "__name__": "4", "list": []any{"a b"}, "\xff": "5",
 		})
 		require.Equal(t, map[string]any{
 			"process.pid": int64(0), "service.name": "shop", "region": "us", "my_key": "1", "host.name": "here", "_name__": "4",
+			"k8s.pod.name": "replaced", "k8s.pod.label.my_app": "replaced",
 			"list": []any{"a b"}, "_xff": "5",
 		}, resource)
 		require.Equal(t, map[string]any{"process.context.label.service_name": "mine", "process.context.label.region": "eu"}, attrs[0])
 		require.Equal(t, map[string]any{"service_name": "mine", "region": "eu"}, attrs[1], "the other process has no such attribute")
-		require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 6}, stats)
+		require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 9}, stats)
+	}
+}
+
+// Where a processor names the service of a process that names none, no label has its names, nor passes a resource's
+// attribute for one.
+func TestPrometheusNamesOfServices(t *testing.T) {
+	const standard = "process.context.label."
+	set := labels.NewSet(false, v1("service_name", "mine"), v1("service.version", "2"))
+	for added, want := range map[bool]map[string]any{
+		false: {"service_name": "mine", "service.version": "2"},
+		true:  {standard + "service_name": "mine", standard + "service.version": "2"},
+	} {
+		attrs, resource, _ := namedBy(t, Options{ServiceAdded: added}, set, map[string]any{"service_namespace": "shop", "service.instance.id": "1"})
+		require.Equal(t, want, attrs[0])
+		require.Equal(t, !added, resource["service_namespace"] == "shop")
+		require.Equal(t, "1", resource["service.instance.id"])
 	}
 }
 

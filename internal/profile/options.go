@@ -8,6 +8,7 @@ type Options struct {
 	OffCPU          *OffCPU       // the samples are of off-CPU time; nil: of CPU time
 	LabelPrefix     string        // of attribute keys of labels other than the thread context's
 	PrometheusNames bool          // of labels and resources are such as Prometheus takes; see the package documentation
+	ServiceAdded    bool          // what names the service of a process may be added behind, by a processor
 	TraceAttributes bool          // trace_id, span_id and trace_sampled as attributes, besides the Link
 	ThreadID        bool          // thread.id; part of the aggregation key
 	ThreadName      bool          // thread.name; part of the aggregation key

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"iter"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -76,12 +75,11 @@ func (b *build) request(groups [][]entryRef, maxBytes, divisions int, yield func
 // halves makes two pieces of one: of its users, of the processes of a single one, or of the entries of a single process.
 // There are none of a single entry, and if the user has had as many as there may be.
 func (b *build) halves(groups [][]entryRef) [][][]entryRef {
+	if at := betweenUsers(groups); at > 0 {
+		return [][][]entryRef{groups[:at], groups[at:]}
+	}
 	first := groups[0]
 	user := first[0].part
-	others := slices.IndexFunc(groups, func(entries []entryRef) bool { return entries[0].part != user })
-	if others > 0 { // processes of a user come together
-		return [][][]entryRef{groups[:others], groups[others:]}
-	}
 	if b.halvings[user] == maxHalvings || len(groups) == 1 && len(first) == 1 {
 		return nil
 	}
@@ -90,6 +88,20 @@ func (b *build) halves(groups [][]entryRef) [][][]entryRef {
 		return [][][]entryRef{groups[:len(groups)/2], groups[len(groups)/2:]}
 	}
 	return [][][]entryRef{{first[:len(first)/2]}, {first[len(first)/2:]}}
+}
+
+// betweenUsers returns where, next to the middle, the processes of one user end and those of another begin: the processes
+// of a user come together. It is 0 if all are of one user.
+func betweenUsers(groups [][]entryRef) int {
+	middle := len(groups) / 2
+	for distance := range middle + 1 {
+		for _, at := range []int{middle - distance, middle + distance} {
+			if at > 0 && at < len(groups) && groups[at-1][0].part != groups[at][0].part {
+				return at
+			}
+		}
+	}
+	return 0
 }
 
 // timesApart is within how many profiles no two begin at one time, in ns.

@@ -149,8 +149,8 @@ func (h *heap) readLines(s *script, text characters) error {
 		return tooMuch()
 	}
 	b := make([]byte, width*min(text.n, sourceAtOnce))
-	before := rune(0)
-	for at := 0; at < text.n; {
+	before, at := rune(0), 0
+	for at < text.n {
 		n := min(text.n-at, sourceAtOnce)
 		if err := h.readSource(b[:n*width], text.addr+uint64(at*width)); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (h *heap) readLines(s *script, text characters) error {
 		}
 	}
 	if before == '\r' {
-		s.ends = append(s.ends, uint32(text.n-1))
+		s.ends = append(s.ends, uint32(at-1))
 	}
 	if h.lines += len(s.ends); h.lines > maxReadLines {
 		return tooMuch()

@@ -342,6 +342,16 @@ func TestScriptLines(t *testing.T) {
 	s.cut = true
 	require.Zero(t, s.line(n+6), "behind what was read")
 	require.Zero(t, (&script{}).line(0))
+
+	// There are more lines than are kept, and the last character that was read may have ended one.
+	n = maxLines + 3*sourceAtOnce
+	b = roomy(int(n) + 64<<10)
+	p, err = b.heap().resolve(b.text(strings.Repeat("\r", int(n))))
+	require.NoError(t, err)
+	s = &script{}
+	require.NoError(t, b.heap().readLines(s, p.characters))
+	require.Equal(t, maxLines, s.line(maxLines-1))
+	require.Zero(t, s.line(n-1), "behind what was read")
 }
 
 // What is kept of scripts is bounded, and the one that was used last stays.

@@ -26,6 +26,7 @@ func TestRealWriterDDTraceGo(t *testing.T) {
 	w := startDDWriter(t, buildDDWriter(t))
 
 	var hits []hit
+	atWork := 0
 	found := false // by the receiver: what comes after a batch that has all of the program
 	out := &sink{t: t, visit: func(b flatBatch) {
 		before := found
@@ -35,6 +36,9 @@ func TestRealWriterDDTraceGo(t *testing.T) {
 			case h.pid != int64(w.cmd.Process.Pid):
 			case before:
 				hits = append(hits, *h)
+				if ddFunction(h) != "" {
+					atWork++
+				}
 			default:
 				found = found || h.attrs[prefix+"span id"] != "" && h.resource["service.name"] != ""
 			}
@@ -44,8 +48,8 @@ func TestRealWriterDDTraceGo(t *testing.T) {
 		c.SamplesPerSecond = 1999
 		c.ReportInterval = 500 * time.Millisecond
 	})
-	awaitCount(t, &out.mu, "samples of the program", ddSamples*5/4, func() int { return len(hits) }) // most of them at work
-	r.stop()                                                                                         // before the program ends: all that is sampled gets logged
+	awaitCount(t, &out.mu, "samples of the program at work", ddSamples*5/4, func() int { return atWork })
+	r.stop() // before the program ends: all that is sampled gets logged
 	require.NoError(t, w.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, w.cmd.Wait())
 

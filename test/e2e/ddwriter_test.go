@@ -99,11 +99,20 @@ func (w *ddWriter) read(t *testing.T) *ddLog {
 	return log
 }
 
+// ddFunction returns in which function of a request a sample was taken; "": in none.
+func ddFunction(h *hit) string {
+	i := slices.IndexFunc(h.functions, func(name string) bool { return name == "main.burnEven" || name == "main.burnOdd" })
+	if i < 0 {
+		return ""
+	}
+	return h.functions[i]
+}
+
 // at returns the spans that were at work at the time of a sample, in the function that
 // it was taken in.
 func (l *ddLog) at(h *hit) (spans []ddSpan) {
-	function := slices.IndexFunc(h.functions, func(name string) bool { return name == "main.burnEven" || name == "main.burnOdd" })
-	if function < 0 {
+	function := ddFunction(h)
+	if function == "" {
 		return nil
 	}
 	i, _ := slices.BinarySearchFunc(l.spans, h.timeUnixNano-uint64(ddSlack), func(s ddSpan, ns uint64) int { return int(int64(s.end - ns)) })
@@ -111,7 +120,7 @@ func (l *ddLog) at(h *hit) (spans []ddSpan) {
 		if s.begin > h.timeUnixNano+uint64(10*time.Second) {
 			break
 		}
-		if s.begin <= h.timeUnixNano+uint64(ddSlack) && s.even == (h.functions[function] == "main.burnEven") {
+		if s.begin <= h.timeUnixNano+uint64(ddSlack) && s.even == (function == "main.burnEven") {
 			spans = append(spans, s)
 		}
 	}

@@ -95,7 +95,7 @@ read -ra start <<<"$(says ExecStart)"
 [[ -x ${start[0]} ]] && exec otelcol-customlabels "${start[@]:1}"`,
 	// A program needs a moment until it has published.
 	"labelprof": `[[ ${1-} == inspect ]] || exec REAL "$@"
-for _ in {1..300}; do
+for _ in {1..1800}; do
 	if said=$(REAL "$@" 2>&1) && [[ $said == *tenant=acme* ]]; then
 		echo "$said"
 		exit
@@ -109,7 +109,7 @@ exit 1`,
 	"otelcol-customlabels": `[[ ${1-} == validate ]] && exec REAL "$@"
 log=$(mktemp -p .)
 REAL "$@" --config "$DOCS_CHANGES" >"$log" 2>&1 &
-for _ in {1..600}; do
+for _ in {1..1800}; do
 	grep -q "Everything is ready" "$log" && break
 	kill -0 $! || { cat "$log"; exit 1; }
 	sleep 0.1

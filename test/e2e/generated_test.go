@@ -94,7 +94,7 @@ def busy_python_NAME(end):
         for i in range(1000): x += i * i
     return x
 print("ready", os.getpid(), flush=True)
-busy_python_NAME(time.monotonic() + 120)
+busy_python_NAME(time.monotonic() + 600)
 `
 	nodeSource = `console.log("ready " + process.pid);
 function busyNode(end) {
@@ -102,7 +102,7 @@ function busyNode(end) {
   while (Date.now() < end) for (let i = 0; i < 1e5; i++) x += i * i % 7;
   return x;
 }
-busyNode(Date.now() + 120000);
+busyNode(Date.now() + 600000);
 `
 )
 
@@ -110,7 +110,7 @@ const javaSource = `public class Busy {
   static long busyJava(long n) { long x = 0; for (long i = 0; i < n; i++) x += i * i % 7; return x; }
   public static void main(String[] args) {
     System.out.println("ready " + ProcessHandle.current().pid());
-    long end = System.nanoTime() + 120_000_000_000L, x = 0;
+    long end = System.nanoTime() + 600_000_000_000L, x = 0;
     while (System.nanoTime() < end) x += busyJava(100_000);
     System.out.println(x);
   }

@@ -256,7 +256,7 @@ func TestHostilePoll(t *testing.T) {
 		c.SamplesPerSecond = 97
 		c.ReportInterval = 200 * time.Millisecond
 	})
-	crowd := startFUSE(t, processes, "120")
+	crowd := startFUSE(t, processes, "600")
 	labelled := func() (n int) {
 		first.mu.Lock()
 		defer first.mu.Unlock()
@@ -267,7 +267,7 @@ func TestHostilePoll(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return labelled() == processes }, time.Minute, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return labelled() == processes }, 5*time.Minute, 50*time.Millisecond,
 		"the executables were read")
 	r.stop()
 	requireClosed(t, r.account())

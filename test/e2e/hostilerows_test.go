@@ -250,6 +250,7 @@ func TestSharedRows(t *testing.T) {
 		h := newDeepHost(t)
 		first := h.container()
 		h.awaitWhole(first.cmd, containerSamples)
+		h.awaitRows(0)
 		h.requireRowsOfOne(first, containersOfImage, func(c *container) {
 			h.awaitWhole(c.cmd, 3)
 			end(c.cmd)

@@ -32,11 +32,14 @@ func TestRuntimesV8Labels(t *testing.T) {
 			}
 			w := testutil.StartPath(t, node, args...)
 			lowerPriority(t, w.PID)
-			out := &functionLabels{pid: int64(w.PID), kind: frameV8, file: "functions.js"}
-			startReceiver(t, out, atRate(chainRate), manySets)
-			out.take(t, v8LabelSamples/len(releases))
-			require.Empty(t, out.odd)
-			assert.Greater(t, float64(out.agree), minLabelled*float64(out.agree+out.unlabelled))
+			testutil.Measure(t, func(t *testing.T, bounds *testutil.Bounds) {
+				out := &functionLabels{pid: int64(w.PID), kind: frameV8, file: "functions.js"}
+				r := startReceiver(t, out, atRate(chainRate), manySets)
+				out.take(t, v8LabelSamples/len(releases))
+				r.stop()
+				require.Empty(t, out.odd)
+				assert.Greater(bounds, float64(out.agree), minLabelled*float64(out.agree+out.unlabelled))
+			})
 		})
 	}
 }

@@ -81,28 +81,31 @@ func TestTwoUsers(t *testing.T) {
 		o.Symbols.MaxBytes = 16 << 20
 	})
 	var memory, heap int64
+	sets := 0
 	dropped := func() map[string]int64 { return r.metric("user_dropped_samples", "process.real_user.id", "reason") }
 	entries := func() map[string]int64 { return r.metric("user_entry_overflow", "process.real_user.id", "lost") }
-	lostStacks := strconv.Itoa(floodUser) + "/stacks"
+	budgets := func() map[string]int64 { return r.metric("overflow_samples", "process.real_user.id", "budget") }
+	conflicted := func() map[string]int64 { return r.metric("type_conflicts", "process.real_user.id", "result") }
+	lostStacks, lostKeys := strconv.Itoa(floodUser)+"/stacks", strconv.Itoa(floodUser)+"/keys"
 	for end := time.Now().Add(floodTime); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		used := int64(0)
 		for _, n := range r.metric("memory_used", "part") {
 			used += n
 		}
 		memory, heap = max(memory, used), max(heap, heapBytes()-before)
-		if publishedSets(t, log) >= floodSets && out.enough() && dropped()[userShare(floodUser)] > 100 && entries()[lostStacks] > 100 {
+		sets = max(sets, publishedSets(t, log)) // the file is empty while it is written
+		if sets >= floodSets && out.enough() && dropped()[userShare(floodUser)] > 100 && entries()[lostStacks] > 100 &&
+			len(conflicted()) > 0 && budgets()[lostKeys] > 0 {
 			break
 		}
 	}
 	overflow := entries()
-	labelOverflow := r.metric("overflow_samples", "process.real_user.id", "budget")
-	conflicts := r.metric("type_conflicts", "process.real_user.id", "result")
+	labelOverflow, conflicts := budgets(), conflicted()
 	unsent := r.metric("dropped_samples", "reason")["pending_full"]
 	drops := dropped()
 	r.stop()
 
 	a, b := out.tally(floodUser), out.tally(calmUser)
-	sets := publishedSets(t, log)
 	fmt.Printf("%-4s %9s %9s %8s %14s %14s %14s\n", "user", "batches", "samples", "dropped", "labels lost", "stacks lost", "of A in it")
 	for name, uid := range map[string]int{"A": floodUser, "B": calmUser} {
 		u, id := out.tally(uid), strconv.Itoa(uid)
@@ -131,7 +134,7 @@ func TestTwoUsers(t *testing.T) {
 	require.Zero(t, account["dropped_ring_full"])
 	require.NotZero(t, overflow[lostStacks])
 	require.LessOrEqual(t, a.entries, 2*twoUsersEntries+20)
-	require.NotZero(t, labelOverflow[strconv.Itoa(floodUser)+"/keys"])
+	require.NotZero(t, labelOverflow[lostKeys])
 	for _, by := range []map[string]int64{overflow, labelOverflow, conflicts} {
 		for name := range by {
 			require.False(t, strings.HasPrefix(name, strconv.Itoa(calmUser)+"/"), "%s", name)

@@ -123,13 +123,19 @@ static void other_links(void)
 	link_frames(4, 0x30000, 16);
 }
 
+/* With the code of pointer authentication from bit 39 on, as where a kernel gives programs that many bits. */
+static void signed_links(void)
+{
+	link_frames(4, 0x40000 | ((1UL << 55) - (1UL << 39)), 16);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } kinds[] = {
 #define ENTRY(name) { #name, name },
-	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links) ENTRY(calls)
-		ENTRY(calls_often)
+	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links) ENTRY(signed_links)
+		ENTRY(calls) ENTRY(calls_often)
 #if defined(__x86_64__)
 			ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
 				ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)

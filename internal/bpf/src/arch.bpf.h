@@ -28,6 +28,12 @@ struct user_regs {
 };
 
 /*
+ * The bits of the addresses that programs have. On aarch64 there may be fewer than 48, as the kernel was built
+ * (CONFIG_ARM64_VA_BITS), and pointer authentication puts its code above them (ptrauth_user_pac_mask, asm/compiler.h).
+ */
+const volatile __u64 address_mask = (1ULL << 48) - 1; /* set by Go */
+
+/*
  * Whether a system call has executed a program: that has not run yet, and has no instruction before its first. exec has
  * cleared the registers (ELF_PLAT_INIT, start_thread): on x86-64 the one that pointed at the path, on aarch64 the one
  * with the call's number.
@@ -247,7 +253,7 @@ static __always_inline bool behind_nop(__u64 addr)
 
 #define PSR_MODE_MASK 0xf /* arch/arm64/include/uapi/asm/ptrace.h */
 #define PSR_MODE32_BIT 0x10
-/* Pointer authentication puts its code above the 48 bits of a user address. */
+/* No program has addresses above, but by asking for them (arch/arm64/include/asm/processor.h, DEFAULT_MAP_WINDOW). */
 #define USER_ADDRESS_END (1ULL << 48)
 
 /* glibc: tp points at {dtv, private}; musl: the dtv is the word below tp. */
@@ -377,7 +383,7 @@ static __always_inline __u64 thread_pointer(const struct task_struct *task)
 static __always_inline __u64 strip_return_address(__u64 addr)
 {
 	/* Bit 55 is no part of the code: it tells kernel addresses. */
-	return addr & 1ULL << 55 ? addr : addr & (USER_ADDRESS_END - 1);
+	return addr & 1ULL << 55 ? addr : addr & address_mask;
 }
 
 /* Whether a call comes before an address: bl, blr. */

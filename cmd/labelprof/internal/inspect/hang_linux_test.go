@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,12 @@ func readable(pid int) processReport {
 
 // TestOneOfThemHangs: a process that does not let itself be read takes no other one's report with it.
 func TestOneOfThemHangs(t *testing.T) {
+	for _, asJSON := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { oneOfThemHangs(t, asJSON) })
+	}
+}
+
+func oneOfThemHangs(t *testing.T, asJSON bool) {
 	over := make(chan struct{})
 	defer close(over)
 	inspect := func(_ context.Context, pid int) processReport {
@@ -31,18 +38,16 @@ func TestOneOfThemHangs(t *testing.T) {
 		}
 		return readable(pid)
 	}
-	for _, asJSON := range []bool{false, true} {
-		var stdout, stderr bytes.Buffer
-		err := show(inspectAll(t.Context(), []int{7, 8}, 10*time.Millisecond, inspect), asJSON, &stdout, &stderr)
-		require.Equal(t, command.ExitError, command.ExitCode("inspect", err, &stderr))
-		require.Contains(t, stdout.String(), "/bin/app")
-		hangs := &stderr
-		if asJSON {
-			hangs = &stdout
-		}
-		require.Contains(t, hangs.String(), "inspect process 7: reading the process hangs")
-		require.Contains(t, stderr.String(), "1 of 2 processes could not be inspected")
+	var stdout, stderr bytes.Buffer
+	err := show(inspectAll(t.Context(), []int{7, 8}, 10*time.Millisecond, inspect), asJSON, &stdout, &stderr)
+	require.Equal(t, command.ExitError, command.ExitCode("inspect", err, &stderr))
+	require.Contains(t, stdout.String(), "/bin/app")
+	hangs := &stderr
+	if asJSON {
+		hangs = &stdout
 	}
+	require.Contains(t, hangs.String(), "inspect process 7: reading the process hangs")
+	require.Contains(t, stderr.String(), "1 of 2 processes could not be inspected")
 }
 
 // TestFirstIsShownAtOnce: what was found of a process does not wait for the next one.

@@ -92,7 +92,7 @@ func TestGivenUpRequest(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // it is received, and waits
 	giveUp()
 	require.Equal(t, codes.Canceled, status.Code(second.RecvMsg(new([]byte))))
-	time.Sleep(50 * time.Millisecond) // the server knows
+	time.Sleep(time.Second) // the server knows
 	close(goOn)
 	require.NoError(t, first.RecvMsg(new([]byte)))
 	require.Eventually(t, func() bool { return srv.free() == maxReceiving }, time.Minute, time.Millisecond)
