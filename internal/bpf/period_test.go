@@ -48,7 +48,7 @@ func TestPeriod(t *testing.T) {
 		sampled := time.Duration(samples) * config.Period()
 		t.Logf("%d samples, for %v, in %v to %v of CPU time", samples, sampled, stopping-started, after-before)
 		if sampled < (stopping-started)*7/10 { // what a hypervisor takes of a CPU counts as CPU time, and has no samples
-			require.NotEmpty(bounds, apart)
+			require.GreaterOrEqual(bounds, sampled, (stopping-started)/4)
 			slices.Sort(apart)
 			require.InEpsilon(bounds, config.Period(), apart[len(apart)/2], 0.1)
 		}

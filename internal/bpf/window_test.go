@@ -94,6 +94,7 @@ func TestAddressMask(t *testing.T) {
 		mask := addressMask(unix.Auxv())
 		require.Less(t, end-1, mask+1)
 		require.Greater(t, end-1, mask>>1)
+		require.Equal(t, mask, newSampler(t, Config{SamplesPerSecond: 97, RingBufferBytes: 1 << 20}).knobs[profilerVarAddressMask])
 		return
 	}
 	require.Fail(t, "no stack")

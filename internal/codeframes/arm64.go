@@ -279,7 +279,7 @@ func constant(reg int, before []byte) (n int32, ok bool) {
 			if n = int32(part << 16); n < 0 || n > maxFrame {
 				return 0, false
 			}
-		case w.is(0x0e000000, 0x0a000000), w.is(0x1c000000, 0x10000000):
+		case w.is(0x0e000000, 0x0a000000), w.is(0x1c000000, 0x10000000), w.is(0x1e000000, 0x04000000):
 			return 0, false // something else
 		}
 	}

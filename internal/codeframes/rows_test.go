@@ -190,6 +190,21 @@ var codeCases = []struct {
 		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 12 fp+16 c-8 fp@-16",                      // and none at ret
 	},
 	{
+		name: "a frame of as many bytes as vectors have", machine: elf.EM_AARCH64,
+		code: arm(0xa9bf7bfd, 0x910003fd, 0xd282020c, 0x0420e3ec, 0xcb2c63ff, 0x910003bf, 0xa8c17bfd, 0xd65f03c0), // stp; mov x29, sp; mov x12, #4112; cntb x12; sub sp, sp, x12; mov sp, x29; ldp; ret
+		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 20 fp+16 c-8 fp@-16 | 24 sp+16 c-8 fp@-16 | 28 sp+0 lr",
+	},
+	{
+		name: "registers by the size of vectors", machine: elf.EM_AARCH64,
+		code: arm(0xa9bf7bfd, 0x910003fd, 0xcb2063ff, 0x04bf503d, 0xd65f03c0), // stp; mov x29, sp; sub sp, sp, x0; rdvl x29, #1; ret
+		want: "0 sp+0 lr | 4 sp+16 c-8 fp@-16 | 12 fp+16 c-8 fp@-16",
+	},
+	{
+		name: "the link register by the size of vectors", machine: elf.EM_AARCH64,
+		code: arm(0x04e0e3fe, 0xd503201f, 0xd65f03c0), // cntd x30; nop; ret
+		want: "", // as nothing of a function that does not return by it
+	},
+	{
 		name: "tags of memory", machine: elf.EM_AARCH64,
 		code: arm(0xa9be7bfd, 0xd93ff7ff, 0xd93fffff, 0xd9a00bff, 0xd96027e0, 0x69bf07e0, 0x690087e0, 0x688107e0, 0xa8c27bfd, 0xd65f03c0), // stp x29, x30, [sp, #-32]!; stg sp, [sp], #-16; stg sp, [sp, #-16]!; st2g sp, [sp]; stzg x0, [sp], #32; stgp x0, x1, [sp, #-32]!; stgp x0, x1, [sp, #16]; stgp x0, x1, [sp], #32; ldp; ret
 		want: "0 sp+0 lr | 4 sp+32 c-24 fp@-32 | 8 sp+48 c-24 fp@-32 | 12 sp+64 c-24 fp@-32 | 20 sp+32 c-24 fp@-32 | 24 sp+64 c-24 fp@-32 | 32 sp+32 c-24 fp@-32 | 36 sp+0 lr",

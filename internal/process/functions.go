@@ -252,7 +252,7 @@ func (t *Table) functionsEnd(p *Process) {
 	defer f.mu.Unlock()
 	for _, k := range f.wanted {
 		known := f.known[k]
-		known.read, known.tried = true, t.functionsInterval.Load()
+		known.read, known.again, known.tried = true, true, t.functionsInterval.Load()
 	}
 	t.counts.functionsGone.Add(uint64(len(f.wanted)))
 	f.wanted = nil

@@ -261,8 +261,11 @@ func TestFunctionsOfEnded(t *testing.T) {
 			require.EqualValues(t, 2, f.Stats().FunctionsGone)
 			require.False(t, f.ReadsFunctions(p))
 
-			f.WantFunctions(p, 1000, stack(0, 3)) // of a sample that was late
-			require.EqualValues(t, 3, f.Stats().FunctionsGone)
+			for range 3 { // of samples that were late
+				f.WantFunctions(p, 1000, stack(0, 3))
+				require.EqualValues(t, 3, f.Stats().FunctionsGone)
+				f.HandedOver()
+			}
 			require.Zero(t, runtime.reads)
 		})
 	}

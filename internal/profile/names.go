@@ -45,20 +45,21 @@ func (b *build) added(name string) bool {
 	return strings.HasPrefix(name, "k8s_") || strings.HasPrefix(name, "container_image_")
 }
 
-// passesForAdded reports whether the name of a resource's attribute is another spelling of one that processors add: what
-// is spelled as they do, they replace.
-func (b *build) passesForAdded(name string) bool {
+// passesForAdded reports whether an attribute of a resource has, or gets by its name, another spelling of one that
+// processors add: beside what is spelled as they do, they add none. Of labels and annotations it cannot tell.
+func (b *build) passesForAdded(key, name string) bool {
 	if !b.added(labels.Undotted(name)) {
 		return false
 	}
-	for _, free := range []string{".label.", ".annotation."} { // k8s.pod.label.app_name
-		name, _, _ = strings.Cut(name, free)
+	spelled := name
+	for _, free := range []string{".label.", ".labels.", ".annotation.", ".annotations."} { // k8s.pod.labels.app_name
+		spelled, _, _ = strings.Cut(spelled, free)
 	}
-	switch name {
-	case "k8s.pod.start_time", "k8s.container.restart_count", "container.image.repo_digests":
+	switch spelled {
+	case "k8s.pod.start_time", "k8s.container.restart_count", "k8s.container.status.last_terminated_reason", "container.image.repo_digests":
 		return false
 	}
-	return strings.Contains(name, "_")
+	return name != key || strings.Contains(spelled, "_")
 }
 
 // nameResource gives the attributes of a resource names that Prometheus takes, each once. Of several that become one,
@@ -80,7 +81,7 @@ func (b *build) nameResource(attrs pcommon.Map) {
 	for _, key := range append(right, wrong...) {
 		name := labels.PrometheusName(key)
 		same := labels.Undotted(name)
-		if b.ofResource[same] || b.reserved[same] || b.passesForAdded(name) || strings.HasPrefix(same, fallback) {
+		if b.ofResource[same] || b.reserved[same] || b.passesForAdded(key, name) || strings.HasPrefix(same, fallback) {
 			attrs.Remove(key)
 			b.stats.DroppedLabels++
 			continue

@@ -95,16 +95,20 @@ func TestPrometheusNamesOfResources(t *testing.T) {
 		attrs, resource, stats := named(t, "", set, map[string]any{
 			"service.name": "shop", "service_name": "other", "service name": "another", "region": "us", "my key": "1", "my/key": "2",
 			"host_name": "forged", "host.name": "here", "k8s_pod_name": "forged", "k8s.pod_name": "forged", "k8s.pod.name": "replaced",
-			"container_image.name": "forged", "container.image_name": "forged", "k8s.pod.label.my_app": "replaced", "trace.id": "3", "__name__": "4", "list": []any{"a b"}, "\xff": "5",
+			"container_image.name": "forged", "container.image_name": "forged", "k8s.pod.label.my_app": "replaced", "k8s.node.labels.my_zone": "4", "k8s.pod.annotations.my/zone": "forged",
+			"k8s.pod.annotation.a_b": "5", "k8s.namespace.annotations.a_b": "6", "k8s.pod.start_time": "7", "k8s.container.restart_count": "8",
+			"container.image.repo_digests": "9", "k8s.container.status.last_terminated_reason": "10", "trace.id": "3", "__name__": "4", "list": []any{"a b"}, "\xff": "5",
 		})
 		require.Equal(t, map[string]any{
 			"process.pid": int64(0), "service.name": "shop", "region": "us", "my_key": "1", "host.name": "here", "_name__": "4",
-			"k8s.pod.name": "replaced", "k8s.pod.label.my_app": "replaced",
+			"k8s.pod.name": "replaced", "k8s.pod.label.my_app": "replaced", "k8s.node.labels.my_zone": "4",
+			"k8s.pod.annotation.a_b": "5", "k8s.namespace.annotations.a_b": "6", "k8s.pod.start_time": "7", "k8s.container.restart_count": "8",
+			"container.image.repo_digests": "9", "k8s.container.status.last_terminated_reason": "10",
 			"list": []any{"a b"}, "_xff": "5",
 		}, resource)
 		require.Equal(t, map[string]any{"process.context.label.service_name": "mine", "process.context.label.region": "eu"}, attrs[0])
 		require.Equal(t, map[string]any{"service_name": "mine", "region": "eu"}, attrs[1], "the other process has no such attribute")
-		require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 9}, stats)
+		require.Equal(t, BuildStats{Resources: 2, Samples: 2, RenamedKeys: 2, EscapedKeys: 3, DroppedLabels: 10}, stats)
 	}
 }
 
