@@ -202,7 +202,7 @@ var codeCases = []struct {
 	{
 		name: "the link register by the size of vectors", machine: elf.EM_AARCH64,
 		code: arm(0x04e0e3fe, 0xd503201f, 0xd65f03c0), // cntd x30; nop; ret
-		want: "", // as nothing of a function that does not return by it
+		want: "",                                      // as nothing of a function that does not return by it
 	},
 	{
 		name: "tags of memory", machine: elf.EM_AARCH64,
