@@ -223,6 +223,7 @@ begin fp_lower_no_call
 
 begin fp_upper
 	subq	$128, %rsp
+	movq	$0, -8(%rsp) /* no call is before what the stack pointer points at */
 	upper_link 16, 48, (%rsp)
 	upper_link 48, 80, (%rsp)
 	text	80
@@ -232,6 +233,7 @@ begin fp_upper
 /* The second is one. */
 begin fp_upper_again
 	subq	$128, %rsp
+	movq	$0, -8(%rsp) /* no call is before what the stack pointer points at */
 	upper_link 16, 48, (%rsp)
 	upper_link 48, 80, 8f(%rip)
 	upper_link 80, 112, (%rsp)
