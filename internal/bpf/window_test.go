@@ -64,7 +64,7 @@ func TestSignedReturnAddresses(t *testing.T) {
 		require.NoError(t, s.SetUnwindMappings(identify(t, s, pid), nil, execPages(t, pid)))
 		require.NoError(t, s.Start())
 		readUntil(t, s, func(r *Record) bool {
-			if r.PID != pid || len(r.UserFrames) != 5 {
+			if r.PID != pid || len(r.UserFrames) != 5 || r.UserFrames[1]&(1<<39-1) != first {
 				return false // it has not come that far
 			}
 			for i, addr := range r.UserFrames[1:] {

@@ -63,6 +63,8 @@ func programs(c *cell) []program {
 	}
 	if c.arch == "amd64" {
 		kernel = append(kernel, "TestSignalRegisters") // rules refer to other registers there only
+	} else {
+		kernel = append(kernel, "TestAddressMask", "TestSignedReturnAddresses")
 	}
 	// To trace switches, the kernel changes an instruction of its scheduler. On x86-64 it
 	// does so by way of a breakpoint, which one emulated CPU may still run into when the
