@@ -90,7 +90,8 @@ func (h *handler) view(w http.ResponseWriter, r *http.Request, q *samplestore.Qu
 	w.Header().Set("Content-Type", "application/json")
 	var out any
 	source, live := h.State()
-	if have := r.URL.Query().Get("have"); have != "" && have == fmt.Sprint(h.Store.Status().Version) {
+	// Who asks when nothing comes any more asks for the last time: the notes may have changed.
+	if have := r.URL.Query().Get("have"); live && have != "" && have == fmt.Sprint(h.Store.Status().Version) {
 		out = struct {
 			Unchanged bool   `json:"unchanged"`
 			Source    string `json:"source"`

@@ -19,7 +19,9 @@ import (
 
 const hostile = "</script><img src=x onerror=alert(1)>\u202e\x00"
 
-func newHandler(t *testing.T) http.Handler {
+func newHandler(t *testing.T) http.Handler { return newHandlerOf(t, true) }
+
+func newHandlerOf(t *testing.T, live bool) http.Handler {
 	t.Helper()
 	store := samplestore.New(1 << 24)
 	store.Batch(func(add func(*samplestore.Sample)) {
@@ -33,7 +35,7 @@ func newHandler(t *testing.T) http.Handler {
 	})
 	h, err := New(Config{
 		Store: store, By: []string{"tenant", "route"}, Hosts: []string{"devbox"},
-		State: func() (string, bool) { return "a test", true },
+		State: func() (string, bool) { return "a test", live },
 		Notes: func() []string { return []string{"1 malformed samples ignored"} },
 		WriteProfile: func(w io.Writer, q *samplestore.Query) error {
 			if len(q.Filters) == 0 {
@@ -103,6 +105,14 @@ func TestView(t *testing.T) {
 	w = get(t, h, "/api/profile?l.tenant=acme")
 	require.Equal(t, "x", w.Body.String())
 	require.Contains(t, w.Header().Get("Content-Disposition"), "attachment")
+}
+
+// TestLastView: who has all samples and asks when nothing comes any more has the last notes, too.
+func TestLastView(t *testing.T) {
+	h := newHandlerOf(t, false)
+	a := view(t, h, "have="+view(t, h, "").Version)
+	require.Equal(t, []string{"1 malformed samples ignored"}, a.Notes)
+	require.False(t, a.Live)
 }
 
 // TestProfileWithoutRoom: a browser shows why, and saves nothing.

@@ -102,6 +102,30 @@ func TestPprofTags(t *testing.T) {
 	require.EqualValues(t, 1, made.lost)
 }
 
+// TestPprofAgain: a label does not pass for what the kernel says when a file of pprof is read again, where both are
+// tags in the order of their keys, texts first; nor for what the receiver says of the sample.
+func TestPprofAgain(t *testing.T) {
+	f := profiletest.New().Process(7, "evil")
+	f.Profiles.ResourceProfiles().At(0).Resource().Attributes().PutInt("process.real_user.id", 1000)
+	s := f.Sample(1, []string{"f"}, sample.LabelPrefix+sample.KeyPID, "1", sample.LabelPrefix+sample.KeyProcessName, "postgres",
+		sample.LabelPrefix+"process.real_user.id", "0", sample.LabelPrefix+"custom_labels.truncated", "false")
+	s.AttributeIndices().Append(f.Attribute("custom_labels.truncated", func(v pcommon.Value) { v.SetBool(true) }))
+	made := New(MaxBytes)
+	gather(made, f.Profiles)
+	for range 2 {
+		p := written(t, made)
+		require.Equal(t, map[string][]string{
+			sample.KeyProcessName: {"evil"}, "service.name": {"evil-service"}, "custom_labels.truncated": {"true"},
+			sample.LabelPrefix + sample.KeyPID: {"1"}, sample.LabelPrefix + sample.KeyProcessName: {"postgres"},
+			sample.LabelPrefix + "process.real_user.id": {"0"}, sample.LabelPrefix + "custom_labels.truncated": {"false"},
+		}, p.Sample[0].Label)
+		require.Equal(t, map[string][]int64{sample.KeyPID: {7}, "process.real_user.id": {1000}}, p.Sample[0].NumLabel)
+		require.Zero(t, made.lost)
+		made = New(MaxBytes)
+		Walk(p, made.Add)
+	}
+}
+
 // TestPprofContainers: where the resource says the container, that is the tag, and no label is.
 func TestPprofContainers(t *testing.T) {
 	f := profiletest.New().Process(7, "evil")

@@ -64,11 +64,20 @@ func (n *names) tagsOf(s *sample.Sample) (tags []sample.Attribute, lost int) {
 	if s.SpanID != "" {
 		put(sample.Attribute{Text: s.SpanID}, sample.KeySpanID)
 	}
+	// A label with the prefix gives way to what has its key without it, which in a file of pprof
+	// is also what the kernel says.
 	for _, a := range s.Attributes {
 		if a.Key == sample.KeyTraceID && a.Text == s.TraceID || a.Key == sample.KeySpanID && a.Text == s.SpanID {
 			continue // from the link already
 		}
-		put(a, strings.TrimPrefix(a.Key, sample.LabelPrefix), a.Key)
+		if !strings.HasPrefix(a.Key, sample.LabelPrefix) {
+			put(a, a.Key)
+		}
+	}
+	for _, a := range s.Attributes {
+		if key, ok := strings.CutPrefix(a.Key, sample.LabelPrefix); ok {
+			put(a, key, a.Key)
+		}
 	}
 	resource(false)
 	slices.SortFunc(tags, func(a, b sample.Attribute) int { return cmp.Compare(a.Key, b.Key) })

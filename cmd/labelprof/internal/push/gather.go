@@ -31,6 +31,9 @@ const (
 	gatheredBytes = 64 << 20
 	// emptyPartBytes is what a part takes besides its samples, by an estimate.
 	emptyPartBytes = 2 << 10
+	// partSpan is how far apart the samples of one profile may begin: Pyroscope shows all of a
+	// profile at the time at which it begins.
+	partSpan = uint64(15 * time.Second)
 	// nameBytes bounds the name of a service.
 	nameBytes = 256
 	// keyService tells services apart.
@@ -42,6 +45,7 @@ type part struct {
 	service    string
 	kind       sample.Kind
 	number     uint64 // of all parts that were begun
+	first      uint64 // when its first batch begins, Unix ns
 	start, end uint64 // Unix ns
 	profile    *pprof.Builder
 	samples    int64
@@ -132,8 +136,14 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	}
 	key := partKey{g.nameOf(s), s.Kind}
 	p := g.parts[key]
+	if p != nil && max(p.first, of.StartNs)-min(p.first, of.StartNs) >= partSpan {
+		g.deliver(key)
+		if p = nil; g.err != nil {
+			return
+		}
+	}
 	if p == nil {
-		p = newPart(key, g.begun)
+		p = newPart(key, g.begun, of.StartNs)
 		g.begun++
 		g.parts[key] = p
 		g.bytes += emptyPartBytes
@@ -151,8 +161,10 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	}
 }
 
-func newPart(key partKey, number uint64) *part {
-	p := &part{service: key.service, kind: key.kind, number: number, start: math.MaxUint64, profile: pprof.New(pprof.MaxBytes)}
+func newPart(key partKey, number, first uint64) *part {
+	p := &part{
+		service: key.service, kind: key.kind, number: number, first: first, start: math.MaxUint64, profile: pprof.New(pprof.MaxBytes),
+	}
 	p.profile.Names(labelName, serviceLabel)
 	if key.kind == sample.OffCPU {
 		p.profile.OffCPU()

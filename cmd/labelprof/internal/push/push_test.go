@@ -240,6 +240,30 @@ func TestPushParts(t *testing.T) {
 	require.Len(t, times, len(s.Taken()))
 }
 
+// TestPushTimes: samples go at the time at which they were taken, hours of one file, or several files, not as one
+// profile of its beginning.
+func TestPushTimes(t *testing.T) {
+	const s = uint64(time.Second)
+	var sent []*part
+	g := newGatherer(&settings{}, func(p *part) error { sent = append(sent, p); return nil }, func() {})
+	batch := func(start uint64) {
+		g.take(func(visit func(*sample.Sample)) sample.Batch {
+			visit(&sample.Sample{Hits: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
+			return sample.Batch{StartNs: start, EndNs: start + 5*s}
+		})
+	}
+	for _, start := range []uint64{100, 105, 110, 115, 120, 200, 195, 100} {
+		batch(start * s)
+	}
+	g.flush()
+	var times [][3]int64
+	for _, p := range sent {
+		made := p.profile.Profile()
+		times = append(times, [3]int64{made.TimeNanos / int64(s), (made.TimeNanos + made.DurationNanos) / int64(s), p.samples})
+	}
+	require.Equal(t, [][3]int64{{100, 115, 3}, {115, 125, 2}, {195, 205, 2}, {100, 105, 1}}, times)
+}
+
 // TestPushPartsOfNoTime: parts of a file that tells no time have times of their own, and none ends before it begins.
 func TestPushPartsOfNoTime(t *testing.T) {
 	var sent []*part

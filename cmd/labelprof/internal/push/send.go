@@ -12,9 +12,11 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -89,9 +91,11 @@ func (c *client) try(ctx context.Context, p *part, b *body) *refusal {
 	if err != nil {
 		return &refusal{err: c.clean(err)}
 	}
+	var connected atomic.Bool
+	r = r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return c.unanswered(err)
+		return c.unanswered(err, connected.Load())
 	}
 	defer answer.Body.Close()
 	// The status is the answer: a text that breaks off takes nothing back.
@@ -99,22 +103,26 @@ func (c *client) try(ctx context.Context, p *part, b *body) *refusal {
 	return c.judge(answer, text)
 }
 
-// unanswered is a request without an answer. Only where there was no connection, it was not
-// taken for certain.
-func (c *client) unanswered(err error) *refusal {
+// unanswered is a request without an answer. It was not taken for certain only where there was
+// no connection, to the server or to the proxy before it.
+func (c *client) unanswered(err error, connected bool) *refusal {
 	err = c.clean(err)
+	// Of a certificate, the server decides what the error says.
+	said := errors.New(c.quote([]byte(err.Error())))
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	var late net.Error
+	switch {
+	case certificate(err):
+		return &refusal{err: said}
+	case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
 		lookup := new(net.DNSError)
 		unknown := errors.As(err, &lookup) && lookup.IsNotFound
 		return &refusal{err: err, again: !unknown && !errors.Is(err, syscall.EACCES)}
+	case !connected:
+		return &refusal{err: fmt.Errorf("no connection: %w", said), again: errors.As(err, &late) && late.Timeout()}
+	default:
+		return &refusal{err: fmt.Errorf("no answer, so that nobody knows if it was taken: %w", said)}
 	}
-	// Of a certificate, the server decides what the error says.
-	said := errors.New(c.quote([]byte(err.Error())))
-	if certificate(err) {
-		return &refusal{err: said}
-	}
-	return &refusal{err: fmt.Errorf("no answer, so that nobody knows if it was taken: %w", said)}
 }
 
 // judge tells whether an answer says that a part was taken.

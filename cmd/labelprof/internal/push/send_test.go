@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,7 +33,7 @@ func clientOf(t *testing.T, server string) *client {
 
 // partOf is a part with one sample.
 func partOf() *part {
-	p := newPart(partKey{service: "shop"}, 0)
+	p := newPart(partKey{service: "shop"}, 0, 1e9)
 	p.span(&sample.Batch{StartNs: 1e9, EndNs: 2e9})
 	p.profile.Add(&sample.Sample{Hits: 1, Ns: 1, PeriodNs: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
 	return p
@@ -183,6 +184,41 @@ func TestSendWithoutServer(t *testing.T) {
 	require.NoError(t, c.send(t.Context(), partOf()))
 	require.Len(t, s.Taken(), 1)
 	require.Equal(t, 2, tries)
+}
+
+// TestSendWithoutConnection: what never had a connection was not taken, and is tried again: where the handshake
+// does not end, or nobody listens at the proxy.
+func TestSendWithoutConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // says nothing
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	for name, tc := range map[string]struct {
+		server string
+		proxy  *url.URL
+	}{
+		"handshake": {server: "https://" + l.Addr().String()},
+		"proxy":     {server: "https://pyroscope.example.com", proxy: &url.URL{Scheme: "http", Host: gone.Addr().String()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clientOf(t, tc.server)
+			c.timeout = 100 * time.Millisecond
+			c.http.Transport.(*http.Transport).Proxy = http.ProxyURL(tc.proxy)
+			ctx, cancel := context.WithCancel(t.Context())
+			tries := 0
+			c.wait = func(int) time.Duration {
+				if tries++; tries == 2 {
+					cancel()
+					return time.Second
+				}
+				return time.Millisecond
+			}
+			require.ErrorIs(t, c.send(ctx, partOf()), context.Canceled)
+			require.Equal(t, 2, tries)
+		})
+	}
 }
 
 // TestSendHostile: answers that break off, never come, are huge or act upon terminals end in

@@ -84,14 +84,14 @@ func TestServeUnreadFiles(t *testing.T) {
 
 const unreadNote = "labelprof serve: the files were not read to their end: "
 
-// unread returns what the command prints of a file and one that has no end for so long, after
-// which an interrupt signal ends it.
+// unread returns what the command prints of a file and one that says nothing, of which an
+// interrupt signal ends the reading after so long.
 func unread(t *testing.T, open time.Duration, args ...string) (shown, told string) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
-	written := make(chan struct{})
+	written, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(written)
 		writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the file before is read
@@ -100,10 +100,12 @@ func unread(t *testing.T, open time.Duration, args ...string) (shown, told strin
 		}
 		time.Sleep(open)
 		cancel(errors.New("interrupt signal received"))
+		<-ended
 		writer.Close()
 	}()
 	var stdout, stderr log
 	err := Run(ctx, append(args, "--web", "", single(t), fifo), &stdout, &stderr)
+	close(ended)
 	require.Equal(t, command.ExitError, command.ExitCode("serve", err, &stderr))
 	reader, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0) // if it was never opened
 	require.NoError(t, err)

@@ -80,11 +80,7 @@ func finish(f *settings, s *sink.Sink, empty bool, stderr io.Writer) error {
 	if empty {
 		return errors.Join(err, command.ErrNoSamples)
 	}
-	err = errors.Join(err, s.WritePprof(f.pprofFile), s.CloseOTLP())
-	if full := s.PprofFull(); full != "" {
-		err = errors.Join(err, errors.New(full))
-	}
-	return err
+	return errors.Join(err, s.WritePprof(f.pprofFile), s.CloseOTLP(), s.PprofLacks())
 }
 
 // fill fills the sink and shows it until the context ends. The page is there before files are
@@ -131,7 +127,7 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 		receive.serve()
 	}
 	if len(f.files) > 0 {
-		err := input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s)
+		err := read(ctx, f, s)
 		switch ended := context.Cause(ctx); {
 		case err == nil:
 		case ended != nil && errors.Is(err, ended):
@@ -146,4 +142,23 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 	}
 	show.until(ctx, s, f.interval)
 	return nil
+}
+
+// read reads the files until the context ends. One that says nothing for long, as a pipe may, is
+// left behind then, once what was being taken in is.
+func read(ctx context.Context, f *settings, s *sink.Sink) error {
+	read := make(chan error, 1)
+	go func() { read <- input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s) }()
+	select {
+	case err := <-read:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-read:
+		return err
+	case <-time.After(readTimeout):
+		s.End()
+		return context.Cause(ctx)
+	}
 }

@@ -38,6 +38,8 @@ const (
 	windowBytes    = 256 << 10
 	maxHeaderBytes = 16 << 10
 	drainTimeout   = 3 * time.Second
+	// readTimeout is how long a file that is being read has when the command is to end.
+	readTimeout = 500 * time.Millisecond
 	// The server cannot stop while a client is silent in the handshake.
 	handshakeTimeout = 3 * time.Second
 )

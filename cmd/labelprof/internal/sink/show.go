@@ -115,7 +115,7 @@ func (s *Sink) counted() []string {
 		notes = append(notes, fmt.Sprintf("%d profiles that are neither of CPU time nor off-CPU ignored", s.ignored))
 	}
 	if s.late > 0 {
-		notes = append(notes, fmt.Sprintf("%d samples not taken in: it took too long when the command was to end", s.late))
+		notes = append(notes, fmt.Sprintf("%d samples not taken in: %s", s.late, tooLate))
 	}
 	return notes
 }

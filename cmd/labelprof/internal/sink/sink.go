@@ -24,6 +24,9 @@ import (
 // maxOTLPBytes bounds the file of received requests, which ends with the one that passes it.
 const maxOTLPBytes = 1 << 30
 
+// tooLate is why samples were not taken in after GiveUp.
+const tooLate = "it took too long when the command was to end"
+
 // Config is what samples are kept for; nil: not wanted.
 type Config struct {
 	Table *table.Table
@@ -88,6 +91,13 @@ func (s *Sink) Cuts() []error {
 // GiveUp makes a batch that is being taken in end soon: what is left of it, and what comes
 // later, is counted and no more. It does not wait.
 func (s *Sink) GiveUp() { s.ending.Store(true) }
+
+// End is as GiveUp, but what is being taken in comes to its end first.
+func (s *Sink) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending.Store(true)
+}
 
 // take hands the samples of a batch to all that want them.
 func (s *Sink) take(all sample.Walk) {
@@ -164,14 +174,21 @@ func (s *Sink) WritePprof(name string) error {
 	return nil
 }
 
-// PprofFull says how many samples found no room in the pprof file; "": all did.
-func (s *Sink) PprofFull() string {
+// PprofLacks says how many samples that have come are not in the pprof file, and why; nil: all are.
+func (s *Sink) PprofLacks() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cfg.Pprof == nil {
-		return ""
+		return nil
 	}
-	return s.cfg.Pprof.Full()
+	var err error
+	if full := s.cfg.Pprof.Full(); full != "" {
+		err = errors.New(full)
+	}
+	if s.late > 0 {
+		err = errors.Join(err, fmt.Errorf("%d samples not in the pprof file: %s", s.late, tooLate))
+	}
+	return err
 }
 
 // CloseOTLP closes the OTLP file, and says why it is not whole; nil if it is. Where writes are delayed, as on NFS, a

@@ -158,6 +158,7 @@ func TestGiveUp(t *testing.T) {
 	})
 	s.Consume(profiletest.Tenants().Profiles)
 	require.Contains(t, shown(s), " in 40 samples of ")
+	require.EqualError(t, s.PprofLacks(), "160 samples not in the pprof file: it took too long when the command was to end")
 	require.Contains(t, s.Notes(), "160 samples not taken in: it took too long when the command was to end")
 	require.EqualValues(t, 40, store.Status().Received)
 	require.Equal(t, 1, s.cfg.Pprof.Samples())
