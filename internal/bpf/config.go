@@ -77,6 +77,7 @@ type Config struct {
 
 	// For tests.
 	older           bool          // the objects for older kernels are used
+	preemptible     bool          // the programs are used that the kernel may preempt
 	eventDelay      time.Duration // the longest that an event waits which can; 0: the default
 	maxKernelFrames int           // 0: as many as the kernel gives
 	addressMask     uint64        // 0: the bits of the addresses that programs have here

@@ -43,7 +43,8 @@ type Counters struct {
 
 	// ReturnsLost are returns of submitted samples that found no room.
 	ReturnsLost uint64
-	// EventsDropped are process events that found no room.
+	// EventsDropped are process events that found no room, and those for which the kernel did not run the program,
+	// since it was running on the CPU for another task.
 	EventsDropped uint64
 	// ContextsRefused are announcements of process contexts beyond what a user, or a CPU, may have.
 	ContextsRefused uint64
@@ -55,7 +56,20 @@ type Counters struct {
 }
 
 // Counters reads the current values.
-func (s *Sampler) Counters() (Counters, error) { return s.readCounters(s.objs.Counts) }
+func (s *Sampler) Counters() (Counters, error) {
+	c, err := s.readCounters(s.objs.Counts)
+	if err != nil {
+		return Counters{}, err
+	}
+	for _, program := range s.followers() {
+		stats, err := program.Stats()
+		if err != nil {
+			return Counters{}, fmt.Errorf("read counters of %s: %w", program, err)
+		}
+		c.EventsDropped += stats.RecursionMisses // 0 before Linux 5.12
+	}
+	return c, nil
+}
 
 func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
 	sum, err := s.sumCounters(counts)

@@ -84,10 +84,14 @@
 // of which the first wakes the reader, and 16 of all. What a process announces within 10 ms is seen by another look
 // 17 ms later; what is beyond the other two is counted, and found when the process is looked at.
 //
-// A record that is being written hides all that is behind it. Only the program at
-// security_task_prctl can be preempted, by kernels that preempt themselves: its event is
-// written in one go, with preemption off where BPF can do that (Linux 6.10). The reader takes a
-// record that is not complete for none, and waits for it as for any other.
+// A record that is being written hides all that is behind it. The program at security_task_prctl
+// can be preempted, by kernels that preempt themselves: its event is written in one go, with
+// preemption off where BPF can do that (Linux 6.10). So can those that follow processes, from
+// Linux 7.0 on, where tracepoints leave preemption on (tracepoint_srcu in
+// include/linux/tracepoint.h): all of them run with preemption off. Between the kernel's guard
+// against recursion and their first instruction one may still be preempted; what others on the
+// CPU do then has no event, and is counted as lost (recursion_misses of struct bpf_prog_info).
+// The reader takes a record that is not complete for none, and waits for it as for any other.
 //
 // # Stacks
 //

@@ -66,7 +66,17 @@ func refused(spec *ebpf.ProgramSpec, types *btf.Cache) bool {
 		probe.Close()
 		return false
 	}
-	return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
+	return tells(err)
+}
+
+// tells reports whether an error is the kernel's word on what it lacks: not on what the caller may do, or has room for.
+func tells(err error) bool {
+	for _, other := range []error{unix.EPERM, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EINTR, unix.EAGAIN} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return !errors.Is(err, unix.EACCES) || !refusesAll() // else it is not the verifier's
 }
 
 func tracepointProbe() *ebpf.ProgramSpec {
@@ -92,7 +102,7 @@ func atomicResultMissing() bool {
 		},
 	}, ebpf.ProgramOptions{LogDisabled: true})
 	if err != nil {
-		return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM)
+		return tells(err)
 	}
 	defer p.Close()
 	const ethernetHeader = 14 // the least that the kernel takes for a packet
@@ -243,7 +253,25 @@ func (k *kernel) loadProfiler() (*ebpf.CollectionSpec, error) {
 	if k.older {
 		return loadOlder()
 	}
-	return loadProfiler()
+	spec, err := loadProfiler()
+	if err == nil {
+		k.chooseAtomic(spec)
+	}
+	return spec, err
+}
+
+// chooseAtomic leaves those programs of processes that the kernel can run best, under the names of those for all.
+func (k *kernel) chooseAtomic(spec *ebpf.CollectionSpec) {
+	for name, atomic := range map[string]string{
+		profilerProgProcessFork: profilerProgProcessForkAtomic,
+		profilerProgProcessExec: profilerProgProcessExecAtomic,
+		profilerProgProcessExit: profilerProgProcessExitAtomic,
+	} {
+		if k.preemptOff {
+			spec.Programs[name] = spec.Programs[atomic]
+		}
+		delete(spec.Programs, atomic)
+	}
 }
 
 func (k *kernel) loadOffCPU() (*ebpf.CollectionSpec, error) {

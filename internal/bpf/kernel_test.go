@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 )
@@ -110,6 +113,28 @@ func TestRefused(t *testing.T) {
 	require.False(t, refused(spec, nil))
 	spec.Instructions = spec.Instructions[1:] // it returns what was never set
 	require.True(t, refused(spec, nil))
+	for _, other := range []error{unix.EPERM, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EINTR, unix.EAGAIN} {
+		require.False(t, tells(fmt.Errorf("load: %w", other)), "that is not of the kernel")
+	}
+}
+
+// The programs that follow processes run with preemption off from their first call to their last, where BPF can do that.
+func TestProcessPrograms(t *testing.T) {
+	for _, preemptOff := range []bool{false, true} {
+		spec, err := (&kernel{preemptOff: preemptOff}).loadProfiler()
+		require.NoError(t, err)
+		for _, name := range []string{profilerProgProcessFork, profilerProgProcessExec, profilerProgProcessExit} {
+			var calls []asm.Instruction
+			for _, ins := range spec.Programs[name].Instructions {
+				if ins.OpCode.JumpOp() == asm.Call {
+					calls = append(calls, ins)
+				}
+			}
+			require.Equal(t, preemptOff, calls[0].IsKfuncCall(), name)
+			require.Equal(t, preemptOff, slices.ContainsFunc(calls[1:], func(ins asm.Instruction) bool { return ins.IsKfuncCall() }), name)
+			require.NotContains(t, spec.Programs, name+"_atomic")
+		}
+	}
 }
 
 // The objects for newer kernels load where mappings are in no maple tree, as on kernels of
@@ -143,7 +168,7 @@ func TestObjectsWithoutFields(t *testing.T) {
 		var in *btf.Struct
 		require.NoError(t, types.TypeByName(field[0], &in))
 		require.True(t, renameMember(in.Members, field[1]), "%v", field)
-		for _, load := range []func() (*ebpf.CollectionSpec, error){loadProfiler, loadOffcpu} {
+		for _, load := range []func() (*ebpf.CollectionSpec, error){k.loadProfiler, loadOffcpu} {
 			spec, err := load()
 			require.NoError(t, err)
 			coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}})

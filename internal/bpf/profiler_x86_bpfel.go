@@ -151,8 +151,11 @@ const (
 	profilerMapUsers                = "users"
 	profilerProgNameFile            = "name_file"
 	profilerProgProcessExec         = "process_exec"
+	profilerProgProcessExecAtomic   = "process_exec_atomic"
 	profilerProgProcessExit         = "process_exit"
+	profilerProgProcessExitAtomic   = "process_exit_atomic"
 	profilerProgProcessFork         = "process_fork"
+	profilerProgProcessForkAtomic   = "process_fork_atomic"
 	profilerProgSampleCpu           = "sample_cpu"
 	profilerProgScanProcesses       = "scan_processes"
 	profilerVarAddressMask          = "address_mask"
@@ -227,12 +230,15 @@ type profilerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type profilerProgramSpecs struct {
-	NameFile      *ebpf.ProgramSpec `ebpf:"name_file"`
-	ProcessExec   *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit   *ebpf.ProgramSpec `ebpf:"process_exit"`
-	ProcessFork   *ebpf.ProgramSpec `ebpf:"process_fork"`
-	SampleCpu     *ebpf.ProgramSpec `ebpf:"sample_cpu"`
-	ScanProcesses *ebpf.ProgramSpec `ebpf:"scan_processes"`
+	NameFile          *ebpf.ProgramSpec `ebpf:"name_file"`
+	ProcessExec       *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExecAtomic *ebpf.ProgramSpec `ebpf:"process_exec_atomic"`
+	ProcessExit       *ebpf.ProgramSpec `ebpf:"process_exit"`
+	ProcessExitAtomic *ebpf.ProgramSpec `ebpf:"process_exit_atomic"`
+	ProcessFork       *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessForkAtomic *ebpf.ProgramSpec `ebpf:"process_fork_atomic"`
+	SampleCpu         *ebpf.ProgramSpec `ebpf:"sample_cpu"`
+	ScanProcesses     *ebpf.ProgramSpec `ebpf:"scan_processes"`
 }
 
 // profilerMapSpecs contains maps before they are loaded into the kernel.
@@ -382,20 +388,26 @@ type profilerVariables struct {
 //
 // It can be passed to loadProfilerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type profilerPrograms struct {
-	NameFile      *ebpf.Program `ebpf:"name_file"`
-	ProcessExec   *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit   *ebpf.Program `ebpf:"process_exit"`
-	ProcessFork   *ebpf.Program `ebpf:"process_fork"`
-	SampleCpu     *ebpf.Program `ebpf:"sample_cpu"`
-	ScanProcesses *ebpf.Program `ebpf:"scan_processes"`
+	NameFile          *ebpf.Program `ebpf:"name_file"`
+	ProcessExec       *ebpf.Program `ebpf:"process_exec"`
+	ProcessExecAtomic *ebpf.Program `ebpf:"process_exec_atomic"`
+	ProcessExit       *ebpf.Program `ebpf:"process_exit"`
+	ProcessExitAtomic *ebpf.Program `ebpf:"process_exit_atomic"`
+	ProcessFork       *ebpf.Program `ebpf:"process_fork"`
+	ProcessForkAtomic *ebpf.Program `ebpf:"process_fork_atomic"`
+	SampleCpu         *ebpf.Program `ebpf:"sample_cpu"`
+	ScanProcesses     *ebpf.Program `ebpf:"scan_processes"`
 }
 
 func (p *profilerPrograms) Close() error {
 	return _ProfilerClose(
 		p.NameFile,
 		p.ProcessExec,
+		p.ProcessExecAtomic,
 		p.ProcessExit,
+		p.ProcessExitAtomic,
 		p.ProcessFork,
+		p.ProcessForkAtomic,
 		p.SampleCpu,
 		p.ScanProcesses,
 	)

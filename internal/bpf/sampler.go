@@ -79,6 +79,7 @@ func New(config Config) (*Sampler, error) {
 	if config.older {
 		kernel.older, kernel.mappingTree = true, false
 	}
+	kernel.preemptOff = kernel.preemptOff && !config.preemptible
 	cpus, err := HostCPUs()
 	if err != nil {
 		return nil, fmt.Errorf("count CPUs: %w", err)
@@ -203,7 +204,7 @@ func (s *Sampler) Follow() error {
 	if s.closed {
 		return ErrClosed
 	}
-	for _, prog := range []*ebpf.Program{s.objs.ProcessFork, s.objs.ProcessExec, s.objs.ProcessExit} {
+	for _, prog := range s.followers() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: prog})
 		if err != nil {
 			return fmt.Errorf("attach %s: %w", prog, err)
@@ -216,6 +217,11 @@ func (s *Sampler) Follow() error {
 		return err
 	}
 	return s.sideband.follow(cpus)
+}
+
+// followers are the programs that follow the life of processes.
+func (s *Sampler) followers() []*ebpf.Program {
+	return []*ebpf.Program{s.objs.ProcessFork, s.objs.ProcessExec, s.objs.ProcessExit}
 }
 
 // Start begins to sample on every online CPU.

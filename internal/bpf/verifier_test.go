@@ -25,7 +25,7 @@ func TestVerifierLimit(t *testing.T) {
 	require.NoError(t, err)
 	objects := []func() (*ebpf.CollectionSpec, error){loadOlder, loadOlderoffcpu}
 	if !k.older {
-		objects = append(objects, loadProfiler, loadOffcpu)
+		objects = append(objects, k.loadProfiler, loadOffcpu)
 	}
 	for _, load := range objects {
 		spec, err := load()

@@ -195,7 +195,7 @@ func (r *reader) publishedNs(c *processctx.Context) int64 {
 func (t *Table) checkContext(p *Process) (known bool) {
 	began := t.now()
 	s := &p.worker().read.context
-	if p.worker().read.info == nil || s.addr == 0 || s.reduced && !t.short(p.worker().owner.UID) || !s.unchanged(t.opts.memory(p.pid)) {
+	if p.worker().read.info == nil || s.addr == 0 || s.reduced && !t.short(p.worker().owner.UID) || !s.unchanged(t.opts.memory(p.worker().tid)) {
 		return false
 	}
 	t.contextChecked(p, began, workContext, false)

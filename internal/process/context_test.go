@@ -5,6 +5,8 @@ package process
 import (
 	"encoding/binary"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -400,6 +402,37 @@ func TestContextInTheSecondMapping(t *testing.T) {
 	f.work()
 	require.Equal(t, "route", f.name(p, 0))
 	require.Zero(t, f.Stats().ContextErrors)
+}
+
+// The timestamp is enough, too, where the first thread has ended, whose memory has gone with it.
+func TestContextOfDeadLeader(t *testing.T) {
+	f, memory, p := contextFake(t)
+	f.opts.memory = func(tid int) tlsresolve.Memory {
+		if tid != 43 {
+			return contextMemory{}
+		}
+		return memory
+	}
+	stat, err := os.ReadFile(filepath.Join(f.root, "42", "stat"))
+	require.NoError(t, err)
+	f.image(43, 500, "/bin/x")
+	require.NoError(t, os.MkdirAll(filepath.Join(f.root, "42", "task", "43"), 0o755))
+	f.write(42, filepath.Join("task", "43", "stat"), strings.Replace(string(stat), "42 ", "43 ", 1))
+	f.write(42, "stat", strings.Replace(string(stat), ") S ", ") Z ", 1))
+	f.write(43, "maps", contextMaps)
+	memory.publish(t, f.clock.Load(), "tls_v1", "route")
+	f.advance(int64(maxLateGap))
+	f.Sampled(p, f.clock.Load())
+	f.work()
+	require.Equal(t, "route", f.name(p, 0))
+
+	looks := f.counts.loads.Load() + f.counts.rereads.Load()
+	for range 10 {
+		f.advance(int64(contextGap))
+		f.Sampled(p, f.clock.Load())
+		require.Equal(t, 1, f.work())
+	}
+	require.Equal(t, looks, f.counts.loads.Load()+f.counts.rereads.Load())
 }
 
 // A process with label sources is searched for a context every maxLateGap at least.

@@ -33,6 +33,7 @@ const newsAttempt = 4
 // worker at a time runs a process's job.
 type workerState struct {
 	read     remembered
+	tid      int                    // the thread that it was read of
 	sources  []record.LabelSource   // as published last
 	mappings []record.UnwindMapping // as published last, of so many pages
 	pages    uint64
@@ -156,10 +157,14 @@ func youngGapOf(c cost) int64 { return max(int64(youngGap), 2*c.cpu, c.wall) }
 // event is on its way, the event was lost.
 func (t *Table) notePassing(p *Process) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !p.exited {
+	lost := !p.exited
+	if lost {
 		t.counts.lost.Add(1)
 		t.finish(p)
+	}
+	t.mu.Unlock()
+	if lost { // nor has the program at the exit taken back what the process began with
+		t.forgetRunning(p.id, p.pid)
 	}
 }
 
@@ -227,7 +232,7 @@ func (t *Table) apply(p *Process, w work, l *look, d *decision) {
 		p.worker().owner, p.worker().ownedNs = l.owner, l.ownedNs
 	}
 	info := p.worker().read.info
-	p.worker().read = l.read
+	p.worker().read, p.worker().tid = l.read, l.tid
 	p.worker().read.info = info // until it is shown
 	t.publish(p, d.tell, l.sources)
 	if d.settled {

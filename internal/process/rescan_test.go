@@ -55,6 +55,7 @@ func TestIdleProcessEnds(t *testing.T) {
 	require.NotZero(t, f.rescanned())
 	require.True(t, f.process(image1).exited)
 	require.EqualValues(t, 1, f.Stats().Lost)
+	require.Equal(t, []record.ProcessID{image1}, f.published.running, "no program at its end has taken back what it began with")
 }
 
 // Of many idle processes each pass asks for some, of each sooner or later.

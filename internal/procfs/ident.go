@@ -79,10 +79,45 @@ type Cgroup struct {
 	PodUID string
 }
 
-// Cgroup returns the control groups of a process.
+// Cgroup returns the control groups of a process, or thread. Of one that has exited, cgroup v1 tells nothing: where
+// the process lives on in other threads, they tell; else it fails with ErrNoProcess.
 func (f FS) Cgroup(pid int) (Cgroup, error) {
 	text, err := f.cgroup(pid)
+	if err == nil && onlyRoots(text) {
+		text, err = f.cgroupAlive(pid, text)
+	}
 	return parseCgroup(text), err
+}
+
+// onlyRoots reports whether a task is in the root of all hierarchies of cgroup v1, of which there are some: as most
+// kernel threads are, and all that exit (proc_cgroup_show in kernel/cgroup/cgroup.c). From another cgroup namespace the
+// root is "/..", as often as that is deep.
+func onlyRoots(text string) bool {
+	some := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "0::") {
+			continue
+		}
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		_, path, _ := strings.Cut(rest, ":")
+		if strings.Trim(path, "/.") != "" {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// cgroupAlive is what is said of a thread that does not exit, if the first one does.
+func (f FS) cgroupAlive(pid int, text string) (string, error) {
+	if st, err := f.Stat(pid); err != nil || !st.Exiting {
+		return text, nil
+	}
+	tid, err := f.LiveThread(pid)
+	if err != nil {
+		return "", err
+	}
+	return f.cgroup(tid)
 }
 
 func (f FS) cgroup(pid int) (string, error) {

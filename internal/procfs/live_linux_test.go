@@ -241,8 +241,10 @@ func TestGone(t *testing.T) {
 	require.ErrorIs(t, Memory{pid}.ReadAt(make([]byte, 1), 0x1000), ErrNoProcess)
 }
 
-func TestDeadLeader(t *testing.T) {
-	path := build(t, `
+// buildDeadLeader builds a program whose first thread has exited when it says that it is ready.
+func buildDeadLeader(t *testing.T) string {
+	t.Helper()
+	return build(t, `
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -256,6 +258,10 @@ int main(void) {
 	pthread_create(&t, NULL, run, (void *)pthread_self());
 	pthread_exit(NULL);
 }`, "-pthread")
+}
+
+func TestDeadLeader(t *testing.T) {
+	path := buildDeadLeader(t)
 	pid := start(t, path)
 	st, err := FS{}.Stat(pid)
 	require.NoError(t, err)
@@ -266,6 +272,28 @@ int main(void) {
 	executableMapping(t, tid, path)
 	_, _, err = FS{}.Executable(tid)
 	require.NoError(t, err)
+}
+
+// Cgroup v1 says that a thread that has exited is in the root: the process stays in its container as long as it runs.
+func TestCgroupOfDeadLeader(t *testing.T) {
+	testutil.RequireRoot(t)
+	testutil.Need(t, testutil.CgroupV1)
+	hierarchy := t.TempDir()
+	require.NoError(t, unix.Mount("none", hierarchy, "cgroup", 0, testutil.CgroupV1Options))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(hierarchy, 0)) })
+	id := strings.Repeat("c0ffee42", 8)
+	group := filepath.Join(hierarchy, id)
+	require.NoError(t, os.Mkdir(group, 0o755))
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, time.Millisecond)
+	})
+	pid := start(t, "/bin/sh", "-c", `echo $$ >"$1"; exec "$2"`, "sh", filepath.Join(group, "cgroup.procs"), buildDeadLeader(t))
+	said, err := FS{}.cgroup(pid)
+	require.NoError(t, err)
+	require.NotContains(t, said, id, "else there is nothing to see here")
+	of, err := FS{}.Cgroup(pid)
+	require.NoError(t, err)
+	require.Equal(t, id, of.ContainerID)
 }
 
 func TestMemory(t *testing.T) {

@@ -22,7 +22,8 @@ const (
 	flagsField     = 9 - 3
 	memoryField    = 23 - 3 // vsize
 	stackField     = 28 - 3 // startstack
-	// flagKernelThread is PF_KTHREAD of include/linux/sched.h.
+	// flagExiting is PF_EXITING of include/linux/sched.h, flagKernelThread PF_KTHREAD.
+	flagExiting      = 0x00000004
 	flagKernelThread = 0x00200000
 	// flagsKernelMade are PF_IO_WORKER and PF_USER_WORKER; the latter was not used before 6.4.
 	flagsKernelMade = 0x00000010 | 0x00004000
@@ -45,6 +46,8 @@ type Stat struct {
 	// KernelMade threads were made by the kernel for a process, with its memory
 	// and a copy of their maker's registers. They run no code of the program.
 	KernelMade bool
+	// Exiting tasks run no code of the program any more.
+	Exiting bool
 	// Ending tasks are exiting and have given up their memory: maps are empty or end early.
 	Ending bool
 }
@@ -94,6 +97,7 @@ func parseStat(data []byte) (Stat, error) {
 	s := Stat{
 		Comm: string(data[open+1 : end]), State: rest[0][0],
 		StartTicks: ticks, StartStack: stack, KernelThread: flags&flagKernelThread != 0, KernelMade: flags&flagsKernelMade != 0,
+		Exiting: flags&flagExiting != 0,
 	}
 	s.Ending = !s.KernelThread && string(rest[memoryField]) == "0"
 	return s, nil
@@ -214,7 +218,7 @@ func (f FS) LiveThread(pid int) (int, error) {
 			continue
 		}
 		// What /proc/TID/stat says is summed up over all threads, this is not.
-		if st, err := f.stat(pid, "task/"+name+"/stat"); err == nil && !st.Dead() && !st.Ending {
+		if st, err := f.stat(pid, "task/"+name+"/stat"); err == nil && !st.Dead() && !st.Ending && !st.Exiting {
 			return tid, nil
 		}
 	}

@@ -46,6 +46,8 @@ var (
 	Images = ability("EROFS on loop devices", images)
 	// TimeNamespaces: a program can be run with clocks of its own.
 	TimeNamespaces = ability("time namespaces by unshare(1)", timeNamespace)
+	// CgroupV1: a hierarchy of cgroup v1 can be mounted.
+	CgroupV1 = ability("cgroup v1", cgroupV1)
 	// SwitchCPUs: the second CPU can be taken away and brought back.
 	SwitchCPUs = ability("a second CPU that can be switched off", switchCPU)
 )
@@ -204,6 +206,20 @@ func bare(err error) error {
 
 func timeNamespace() error {
 	return exec.Command("unshare", "--time", "--monotonic", "1", "true").Run()
+}
+
+// CgroupV1Options are those of a hierarchy without controllers.
+const CgroupV1Options = "none,name=custom_labels_test"
+
+func cgroupV1() error {
+	dir, err := os.MkdirTemp("", "cgroup")
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("none", dir, "cgroup", 0, CgroupV1Options); err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	return errors.Join(unix.Unmount(dir, 0), os.Remove(dir))
 }
 
 // switchCPU asks for what is so already.

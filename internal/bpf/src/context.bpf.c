@@ -82,10 +82,6 @@ static __always_inline bool context_event_allowed(const struct task_struct *task
 	return true;
 }
 
-/* Linux 6.10. */
-extern void bpf_preempt_disable(void) __ksym;
-extern void bpf_preempt_enable(void) __ksym;
-
 /*
  * security_task_prctl(option, arg2, arg3, arg4, arg5). The kernel may preempt a program at a function, and what is
  * behind a record that is being written cannot be read. So an event is complete before there is a record, and with

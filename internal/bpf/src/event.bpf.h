@@ -5,6 +5,10 @@
 
 #include "identity.bpf.h"
 
+/* Linux 6.10. */
+extern void bpf_preempt_disable(void) __ksym;
+extern void bpf_preempt_enable(void) __ksym;
+
 static __always_inline void fill_event(struct process_event *ev, const struct task_struct *task, enum event_kind kind)
 {
 	__builtin_memset(ev, 0, sizeof(*ev));

@@ -150,8 +150,7 @@ static __always_inline void inherit(const struct process_entry *known, const str
 
 /* A child starts with a copy of its parent's memory, labels and mappings included: what is known of one holds for the
  * other. */
-SEC("tp_btf/sched_process_fork")
-int process_fork(__u64 *ctx)
+static __always_inline int forked(const __u64 *ctx)
 {
 	struct task_struct *parent = (struct task_struct *)ctx[0];
 	struct task_struct *child = (struct task_struct *)ctx[1];
@@ -180,8 +179,7 @@ int process_fork(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int process_exec(__u64 *ctx)
+static __always_inline int executed_program(const __u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
@@ -224,8 +222,7 @@ int process_exec(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int process_exit(__u64 *ctx)
+static __always_inline int exited(const __u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct process_id id, before;
@@ -254,6 +251,58 @@ int process_exit(__u64 *ctx)
 	submit_event(ev, true);
 	return 0;
 }
+
+SEC("tp_btf/sched_process_fork")
+int process_fork(__u64 *ctx)
+{
+	return forked(ctx);
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_exec(__u64 *ctx)
+{
+	return executed_program(ctx);
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exit(__u64 *ctx)
+{
+	return exited(ctx);
+}
+
+#ifndef OLDER_KERNELS
+/*
+ * The same with preemption off. From Linux 7.0 on the programs of tracepoints can be preempted: what is behind a record
+ * that is being written could not be read meanwhile, and the kernel would run the program for nobody else on the CPU,
+ * as it keeps programs from running within themselves.
+ */
+SEC("tp_btf/sched_process_fork")
+int process_fork_atomic(__u64 *ctx)
+{
+	bpf_preempt_disable();
+	forked(ctx);
+	bpf_preempt_enable();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_exec_atomic(__u64 *ctx)
+{
+	bpf_preempt_disable();
+	executed_program(ctx);
+	bpf_preempt_enable();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exit_atomic(__u64 *ctx)
+{
+	bpf_preempt_disable();
+	exited(ctx);
+	bpf_preempt_enable();
+	return 0;
+}
+#endif
 
 /* The scan at start: one event for each process that the reader's PID namespace sees. */
 SEC("iter/task")

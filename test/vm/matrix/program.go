@@ -54,7 +54,7 @@ func programs(c *cell) []program {
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
 		"TestLabelPadding", "TestSignalStack", "TestSignalStackWithoutRows", "TestRowBounds", "TestReusedTableSlot",
-		"TestProbesOfThisKernel", "TestMemlock",
+		"TestProbesOfThisKernel", "TestMemlock", "TestPreemptedPrograms",
 	}
 	if !c.older {
 		kernel = append(kernel, "TestObjectsWithoutFields", "TestTextsOfFile", "TestNameFile", "TestLostList", "TestHostileHotSpot",

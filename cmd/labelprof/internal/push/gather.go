@@ -124,6 +124,7 @@ func (g *gatherer) take(walk sample.Walk) {
 		found.EndNs = uint64(g.now().UnixNano())
 		found.StartNs = found.EndNs
 	}
+	g.flush(func(p *part) bool { return max(p.first, found.StartNs)-min(p.first, found.StartNs) >= partSpan })
 	walk(func(s *sample.Sample) { g.add(s, &found) })
 	g.malformed += found.Malformed
 	g.cutTimes += found.Cut
@@ -136,12 +137,6 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	}
 	key := partKey{g.nameOf(s), s.Kind}
 	p := g.parts[key]
-	if p != nil && max(p.first, of.StartNs)-min(p.first, of.StartNs) >= partSpan {
-		g.deliver(key)
-		if p = nil; g.err != nil {
-			return
-		}
-	}
 	if p == nil {
 		p = newPart(key, g.begun, of.StartNs)
 		g.begun++
@@ -157,7 +152,7 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	case p.profile.Bytes() >= partBytes || p.profile.Samples() >= partSamples:
 		g.deliver(key)
 	case g.bytes >= gatheredBytes:
-		g.flush()
+		g.flush(all)
 	}
 }
 
@@ -243,15 +238,17 @@ const serviceLabel = "service_name"
 // labelName is a key as Pyroscope takes and keeps it: with another it would refuse the profile.
 func labelName(key string) string { return labels.Undotted(labels.PrometheusName(key)) }
 
-// flush sends all that is gathered, in the order of services.
-func (g *gatherer) flush() {
+func all(*part) bool { return true }
+
+// flush sends which of the parts that are gathered, in the order of services.
+func (g *gatherer) flush(which func(*part) bool) {
 	for _, key := range slices.SortedFunc(maps.Keys(g.parts), func(a, b partKey) int {
 		if a.service != b.service {
 			return strings.Compare(a.service, b.service)
 		}
 		return int(a.kind) - int(b.kind)
 	}) {
-		if g.err == nil {
+		if g.err == nil && which(g.parts[key]) {
 			g.deliver(key)
 		}
 	}
