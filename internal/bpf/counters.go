@@ -43,9 +43,11 @@ type Counters struct {
 
 	// ReturnsLost are returns of submitted samples that found no room.
 	ReturnsLost uint64
-	// EventsDropped are process events that found no room, and those for which the kernel did not run the program,
-	// since it was running on the CPU for another task.
+	// EventsDropped are process events that found no room.
 	EventsDropped uint64
+	// EventsMissed are beginnings and ends of processes, or threads, and execs for which the kernel did not run the
+	// program, since a task that had been preempted within it kept it on that CPU.
+	EventsMissed uint64
 	// ContextsRefused are announcements of process contexts beyond what a user, or a CPU, may have.
 	ContextsRefused uint64
 	// SourceReads are label sources looked at. Only they read a target's memory for labels.
@@ -62,13 +64,39 @@ func (s *Sampler) Counters() (Counters, error) {
 		return Counters{}, err
 	}
 	for _, program := range s.followers() {
-		stats, err := program.Stats()
+		info, err := infoOf(program)
 		if err != nil {
 			return Counters{}, fmt.Errorf("read counters of %s: %w", program, err)
 		}
-		c.EventsDropped += stats.RecursionMisses // 0 before Linux 5.12
+		c.EventsMissed += info.misses
 	}
 	return c, nil
+}
+
+// programInfo is struct bpf_prog_info of include/uapi/linux/bpf.h as far as we read it.
+type programInfo struct {
+	_      uint32
+	id     uint32
+	_      [192]byte
+	runs   uint64
+	misses uint64 // recursion_misses; 0 before Linux 5.12
+}
+
+// infoOf does what ebpf.Program.Info does, for as little as possible: it is asked for again and again.
+func infoOf(p *ebpf.Program) (info programInfo, err error) {
+	attr := &struct { // of BPF_OBJ_GET_INFO_BY_FD
+		fd, size uint32
+		info     unsafe.Pointer
+	}{uint32(p.FD()), uint32(unsafe.Sizeof(info)), unsafe.Pointer(&info)}
+	return info, rawBPF(unix.BPF_OBJ_GET_INFO_BY_FD, unsafe.Pointer(attr), unsafe.Sizeof(*attr))
+}
+
+// rawBPF is for what does not block: see package wakeup. The library's calls are such of which the runtime is told.
+func rawBPF(command uintptr, attr unsafe.Pointer, size uintptr) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_BPF, command, uintptr(attr), size); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (s *Sampler) readCounters(counts *ebpf.Map) (Counters, error) {
@@ -111,9 +139,8 @@ func (s *Sampler) cpuCounters(counts *ebpf.Map) ([]profilerCounters, error) {
 		key, value unsafe.Pointer
 		flags      uint64
 	}{fd: uint32(counts.FD()), key: unsafe.Pointer(new(uint32)), value: unsafe.Pointer(&perCPU[0])}
-	// It does not block: see package wakeup. The library's call is one of which the runtime is told.
-	if _, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr)); errno != 0 {
-		return nil, fmt.Errorf("read counters: %w", errno)
+	if err := rawBPF(unix.BPF_MAP_LOOKUP_ELEM, unsafe.Pointer(attr), unsafe.Sizeof(*attr)); err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
 	}
 	return perCPU, nil
 }

@@ -88,9 +88,12 @@
 // can be preempted, by kernels that preempt themselves: its event is written in one go, with
 // preemption off where BPF can do that (Linux 6.10). So can those that follow processes, from
 // Linux 7.0 on, where tracepoints leave preemption on (tracepoint_srcu in
-// include/linux/tracepoint.h): all of them run with preemption off. Between the kernel's guard
-// against recursion and their first instruction one may still be preempted; what others on the
-// CPU do then has no event, and is counted as lost (recursion_misses of struct bpf_prog_info).
+// include/linux/tracepoint.h): they run with preemption off, so that no record stays half
+// written. That does not keep them from being missed: a task that is to be preempted is so at
+// the end of its program, before the kernel has taken its guard against recursion back, and until
+// it runs again the kernel does not run the program for others on that CPU. It counts that
+// (recursion_misses of struct bpf_prog_info), and processes are listed again. Of announcements,
+// nothing is counted that way: contexts are polled for.
 // The reader takes a record that is not complete for none, and waits for it as for any other.
 //
 // # Stacks

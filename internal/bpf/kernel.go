@@ -69,7 +69,7 @@ func refused(spec *ebpf.ProgramSpec, types *btf.Cache) bool {
 	return tells(err)
 }
 
-// tells reports whether an error is the kernel's word on what it lacks: not on what the caller may do, or has room for.
+// tells reports whether an error is the kernel's word on what it lacks, and not on permissions or room.
 func tells(err error) bool {
 	for _, other := range []error{unix.EPERM, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EINTR, unix.EAGAIN} {
 		if errors.Is(err, other) {

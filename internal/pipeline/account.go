@@ -67,7 +67,7 @@ func (p *Pipeline) read(s *Snapshot) {
 	for _, stream := range p.streams {
 		of, counters := stream.snapshot()
 		s.Streams[stream.kind] = of
-		s.DroppedProcessEvents += int64(counters.EventsDropped)
+		s.DroppedProcessEvents += int64(counters.EventsDropped + counters.EventsMissed)
 		s.DroppedAnnouncements += int64(counters.ContextsRefused)
 		s.RuntimeResults[RuntimeStackWhole] += int64(counters.RuntimeWhole)
 		s.RuntimeResults[RuntimeStackCut] += int64(counters.RuntimeCut)

@@ -129,9 +129,9 @@ func (f *follower) repair() {
 
 // repairs is what was found before.
 type repairs struct {
-	cpus      string // what is wrong with CPUs, if something is
-	list      string // likewise with listing the processes
-	madeUpFor uint64 // lost events
+	cpus      string       // what is wrong with CPUs, if something is
+	list      string       // likewise with listing the processes
+	madeUpFor bpf.Counters // lost events
 }
 
 func (f *follower) followCPUs(r *repairs) {
@@ -155,11 +155,11 @@ func (f *follower) tell(of Concern, before *string, what string, err error) {
 }
 
 // followLosses makes up for events of processes that were lost: the processes that run are
-// listed again, and those that are known are looked at. Both are done within two seconds
+// listed again, and those that are known are looked at, if it may have been many. Both are done within two seconds
 // of the loss, unless the machine has no time for it, or they cannot be listed: that is tried again then.
 func (f *follower) followLosses(r *repairs) {
-	lost := f.stream.bpfCounters().EventsDropped
-	if lost == r.madeUpFor {
+	lost := f.stream.bpfCounters()
+	if lost.EventsDropped == r.madeUpFor.EventsDropped && lost.EventsMissed == r.madeUpFor.EventsMissed {
 		return
 	}
 	err := f.list()
@@ -167,6 +167,8 @@ func (f *follower) followLosses(r *repairs) {
 	if err != nil {
 		return
 	}
-	f.handle([]record.Event{{Kind: record.EventLost}})
+	if lost.EventsDropped != r.madeUpFor.EventsDropped {
+		f.handle([]record.Event{{Kind: record.EventLost}})
+	}
 	r.madeUpFor = lost
 }

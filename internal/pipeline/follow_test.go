@@ -162,11 +162,18 @@ func TestListFails(t *testing.T) {
 	require.NoError(t, told[1])
 	require.Len(t, said.All(), 1)
 
-	r := repairs{madeUpFor: lost - 1}
-	f.handle = func([]record.Event) bool { return false }
+	r := repairs{madeUpFor: bpf.Counters{EventsDropped: lost - 1}}
+	handled := 0
+	f.handle = func([]record.Event) bool { handled++; return false }
 	f.followLosses(&r)
 	f.followLosses(&r)
 	require.Equal(t, fails+2, lists, "once for what was lost")
+	require.Equal(t, 1, handled)
+	f.stream.final.EventsMissed = 1
+	f.followLosses(&r)
+	f.followLosses(&r)
+	require.Equal(t, fails+3, lists, "once for what the programs have missed")
+	require.Equal(t, 1, handled, "nobody is looked at for that")
 	require.Len(t, told, 2)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -130,6 +131,31 @@ func TestProcessInvisible(t *testing.T) {
 	f.HandleEvent(record.Event{Kind: record.EventExists, Process: record.ProcessID{TGID: 43, StartNs: 1}})
 	require.Zero(t, f.work())
 	require.Equal(t, &Info{Name: "hidden"}, p.Info())
+}
+
+// What a process has begun with is taken back where its end, or its exec, had no event: no program has done it.
+func TestMissedEndsAreTakenBack(t *testing.T) {
+	next := image1
+	next.ExecID++
+	for name, tc := range map[string]struct {
+		then   record.Event
+		missed bool
+	}{
+		"end":         {exists(reused), true},
+		"exec":        {exists(next), true},
+		"told exec":   {record.Event{Kind: record.EventExec, Process: next, PID: 42, TimeNs: 2e9}, false},
+		"same again":  {exists(image1), false},
+		"child of it": {record.Event{Kind: record.EventFork, Process: numbered(43), Parent: image1, PID: 43, TimeNs: 2e9}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.image(42, 500, "/bin/x")
+			f.HandleEvent(exists(image1))
+			f.work()
+			f.HandleEvent(tc.then)
+			require.Equal(t, tc.missed, slices.Contains(f.published.running, image1))
+		})
+	}
 }
 
 // TestPIDReused has the PID belong to another process when it is read.

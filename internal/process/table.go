@@ -207,7 +207,11 @@ func (t *Table) endOlder(id record.ProcessID, by replacement) {
 	if older == nil || !id.After(older.id) {
 		return
 	}
+	missed := !older.exited && (older.id.StartNs != id.StartNs || by.ns == 0)
 	t.finish(older)
+	if missed { // by the programs, too, which would have taken back what it began with
+		t.forgetRunning(older.id, older.pid)
+	}
 	older.older = nil
 	if older.id.StartNs == id.StartNs && older.replacedNs == 0 { // else an event has told when
 		t.replaced(older, id, by)

@@ -108,16 +108,22 @@ func onlyRoots(text string) bool {
 	return some
 }
 
-// cgroupAlive is what is said of a thread that does not exit, if the first one does.
-func (f FS) cgroupAlive(pid int, text string) (string, error) {
+// cgroupAlive is what is said of a thread that does not exit where the first one does, of which something is said already.
+func (f FS) cgroupAlive(pid int, said string) (string, error) {
 	if st, err := f.Stat(pid); err != nil || !st.Exiting {
-		return text, nil
+		return said, nil
 	}
 	tid, err := f.LiveThread(pid)
 	if err != nil {
 		return "", err
 	}
-	return f.cgroup(tid)
+	text, err := f.cgroup(tid)
+	if err == nil && onlyRoots(text) {
+		if st, err := f.Stat(tid); err != nil || st.Exiting { // by now
+			return "", ErrNoProcess
+		}
+	}
+	return text, err
 }
 
 func (f FS) cgroup(pid int) (string, error) {

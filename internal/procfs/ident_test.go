@@ -100,6 +100,53 @@ func TestPrivateCgroups(t *testing.T) {
 	require.False(t, FS{Root: t.TempDir()}.PrivateCgroups(), "cannot be read")
 }
 
+func TestOnlyRoots(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1:name=systemd:/\n0::/kubepods/a\n":  true,
+		"1:name=systemd:/..\n0::/../a\n":      true,
+		"4:memory:/../..\n1:name=systemd:/\n": true,
+		"4:memory:/a\n1:name=systemd:/\n":     false,
+		"0::/\n":                              false,
+		"":                                    false,
+	} {
+		require.Equal(t, want, onlyRoots(text), text)
+	}
+}
+
+// What cgroup v1 says of a thread that exits is no word about its process; of others it is.
+func TestCgroupOfExiting(t *testing.T) {
+	root := t.TempDir()
+	task := func(dir, flags, group string) {
+		dir = filepath.Join(root, dir)
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		stat := "7 (x) S 1 1 1 0 -1 " + flags + " 0 0 0 0 0 0 0 0 20 0 1 0 5 4096 1 0 0 0 0\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup"), []byte("1:name=systemd:"+group+"\n0::/a\n"), 0o600))
+	}
+	const exits, lives = "4", "0"
+	id := strings.Repeat("c0ffee42", 8)
+	f := FS{Root: root}
+	task("7", lives, "/")
+	group, err := f.Cgroup(7)
+	require.NoError(t, err)
+	require.Equal(t, Cgroup{Path: "/a"}, group)
+
+	task("7", exits, "/")
+	task("7/task/7", exits, "/")
+	_, err = f.Cgroup(7)
+	require.ErrorIs(t, err, ErrNoProcess, "all threads exit")
+
+	task("7/task/8", lives, "/docker/"+id)
+	task("8", lives, "/docker/"+id)
+	group, err = f.Cgroup(7)
+	require.NoError(t, err)
+	require.Equal(t, Cgroup{Path: "/a", ContainerID: id}, group)
+
+	task("8", exits, "/")
+	_, err = f.Cgroup(7)
+	require.ErrorIs(t, err, ErrNoProcess, "that one has begun to exit meanwhile")
+}
+
 // A hierarchy of v1 for something else than what services and containers are made of says nothing.
 func TestCgroup1(t *testing.T) {
 	for text, want := range map[string]bool{

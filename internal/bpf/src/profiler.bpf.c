@@ -272,9 +272,8 @@ int process_exit(__u64 *ctx)
 
 #ifndef OLDER_KERNELS
 /*
- * The same with preemption off. From Linux 7.0 on the programs of tracepoints can be preempted: what is behind a record
- * that is being written could not be read meanwhile, and the kernel would run the program for nobody else on the CPU,
- * as it keeps programs from running within themselves.
+ * The same with preemption off. From Linux 7.0 on the programs of tracepoints can be preempted, and what is behind a
+ * record that is being written cannot be read until its task runs again.
  */
 SEC("tp_btf/sched_process_fork")
 int process_fork_atomic(__u64 *ctx)

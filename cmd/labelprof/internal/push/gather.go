@@ -31,7 +31,7 @@ const (
 	gatheredBytes = 64 << 20
 	// emptyPartBytes is what a part takes besides its samples, by an estimate.
 	emptyPartBytes = 2 << 10
-	// partSpan is how far apart the samples of one profile may begin: Pyroscope shows all of a
+	// partSpan is how far apart batches may begin whose samples are in one profile: Pyroscope shows all of a
 	// profile at the time at which it begins.
 	partSpan = uint64(15 * time.Second)
 	// nameBytes bounds the name of a service.
@@ -124,7 +124,6 @@ func (g *gatherer) take(walk sample.Walk) {
 		found.EndNs = uint64(g.now().UnixNano())
 		found.StartNs = found.EndNs
 	}
-	g.flush(func(p *part) bool { return max(p.first, found.StartNs)-min(p.first, found.StartNs) >= partSpan })
 	walk(func(s *sample.Sample) { g.add(s, &found) })
 	g.malformed += found.Malformed
 	g.cutTimes += found.Cut
@@ -136,12 +135,9 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 		return
 	}
 	key := partKey{g.nameOf(s), s.Kind}
-	p := g.parts[key]
+	p := g.part(key, of.StartNs)
 	if p == nil {
-		p = newPart(key, g.begun, of.StartNs)
-		g.begun++
-		g.parts[key] = p
-		g.bytes += emptyPartBytes
+		return
 	}
 	p.span(of)
 	before := p.profile.Bytes()
@@ -152,8 +148,24 @@ func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
 	case p.profile.Bytes() >= partBytes || p.profile.Samples() >= partSamples:
 		g.deliver(key)
 	case g.bytes >= gatheredBytes:
-		g.flush(all)
+		g.flush()
 	}
+}
+
+// part is where samples of a batch go that begins then; nil: no more is sent.
+func (g *gatherer) part(key partKey, startNs uint64) *part {
+	p := g.parts[key]
+	if p != nil && max(p.first, startNs)-min(p.first, startNs) >= partSpan {
+		g.deliver(key)
+		p = nil
+	}
+	if p == nil && g.err == nil {
+		p = newPart(key, g.begun, startNs)
+		g.begun++
+		g.parts[key] = p
+		g.bytes += emptyPartBytes
+	}
+	return p
 }
 
 func newPart(key partKey, number, first uint64) *part {
@@ -238,17 +250,15 @@ const serviceLabel = "service_name"
 // labelName is a key as Pyroscope takes and keeps it: with another it would refuse the profile.
 func labelName(key string) string { return labels.Undotted(labels.PrometheusName(key)) }
 
-func all(*part) bool { return true }
-
-// flush sends which of the parts that are gathered, in the order of services.
-func (g *gatherer) flush(which func(*part) bool) {
+// flush sends all that is gathered, in the order of services.
+func (g *gatherer) flush() {
 	for _, key := range slices.SortedFunc(maps.Keys(g.parts), func(a, b partKey) int {
 		if a.service != b.service {
 			return strings.Compare(a.service, b.service)
 		}
 		return int(a.kind) - int(b.kind)
 	}) {
-		if g.err == nil && which(g.parts[key]) {
+		if g.err == nil {
 			g.deliver(key)
 		}
 	}

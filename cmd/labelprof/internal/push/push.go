@@ -32,7 +32,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	g := newGatherer(f, func(p *part) error { return c.send(ctx, p) }, cancel)
 	err = input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, g)
 	if g.err == nil && err == nil {
-		g.flush(all)
+		g.flush()
 	}
 	for _, note := range g.notes() {
 		fmt.Fprintln(stderr, terminal.Escape(note))

@@ -255,7 +255,7 @@ func TestPushTimes(t *testing.T) {
 	for _, start := range []uint64{100, 105, 110, 115, 120, 200, 195, 100} {
 		batch(start * s)
 	}
-	g.flush(all)
+	g.flush()
 	var times [][3]int64
 	for _, p := range sent {
 		made := p.profile.Profile()
@@ -274,7 +274,7 @@ func TestPushPartsOfNoTime(t *testing.T) {
 			visit(&sample.Sample{Hits: 1, Process: &sample.Process{}, Stack: []*sample.Location{{Address: 1}}})
 			return sample.Batch{}
 		})
-		g.flush(all)
+		g.flush()
 	}
 	require.Len(t, sent, 3)
 	for i, p := range sent {
@@ -297,7 +297,7 @@ func TestPushManyServices(t *testing.T) {
 		return sample.Batch{}
 	})
 	require.Positive(t, sent)
-	g.flush(all)
+	g.flush()
 	require.Equal(t, services, sent)
 	require.Zero(t, g.bytes)
 }

@@ -119,7 +119,7 @@ func (c *client) unanswered(err error, connected bool) *refusal {
 		unknown := errors.As(err, &lookup) && lookup.IsNotFound
 		return &refusal{err: err, again: !unknown && !errors.Is(err, syscall.EACCES)}
 	case !connected:
-		return &refusal{err: fmt.Errorf("no connection: %w", said), again: errors.As(err, &late) && late.Timeout()}
+		return &refusal{err: fmt.Errorf("no connection: %w", said), again: errors.As(err, &late) && late.Timeout() || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)}
 	default:
 		return &refusal{err: fmt.Errorf("no answer, so that nobody knows if it was taken: %w", said)}
 	}

@@ -145,7 +145,7 @@ func fill(ctx context.Context, f *settings, s *sink.Sink, store *samplestore.Sto
 }
 
 // read reads the files until the context ends. One that says nothing for long, as a pipe may, is
-// left behind then, once what was being taken in is.
+// left behind then; what is being taken in is finished first.
 func read(ctx context.Context, f *settings, s *sink.Sink) error {
 	read := make(chan error, 1)
 	go func() { read <- input.NewDecoder(f.memory.Memory()).ReadFiles(ctx, f.files, s) }()

@@ -24,7 +24,7 @@ import (
 // maxOTLPBytes bounds the file of received requests, which ends with the one that passes it.
 const maxOTLPBytes = 1 << 30
 
-// tooLate is why samples were not taken in after GiveUp.
+// tooLate is why samples were not taken in after GiveUp or End.
 const tooLate = "it took too long when the command was to end"
 
 // Config is what samples are kept for; nil: not wanted.
@@ -92,7 +92,7 @@ func (s *Sink) Cuts() []error {
 // later, is counted and no more. It does not wait.
 func (s *Sink) GiveUp() { s.ending.Store(true) }
 
-// End is as GiveUp, but what is being taken in comes to its end first.
+// End is as GiveUp, but waits for what is being taken in.
 func (s *Sink) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -745,7 +745,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCustomLabelsDroppedProcessEvents, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_custom_labels_dropped_process_events",
-		metric.WithDescription("Process lifecycle events that found no room, or for which the kernel did not run the program; a list of all processes makes up for them. [Development]"),
+		metric.WithDescription("Process lifecycle events that found no room, or (of threads, too) for which the kernel did not run the program; a list of all processes makes up for them. [Development]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

@@ -84,7 +84,7 @@ func AssertEqualReceiverCustomLabelsDroppedContextAnnouncements(t *testing.T, tt
 func AssertEqualReceiverCustomLabelsDroppedProcessEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_custom_labels_dropped_process_events",
-		Description: "Process lifecycle events that found no room, or for which the kernel did not run the program; a list of all processes makes up for them. [Development]",
+		Description: "Process lifecycle events that found no room, or (of threads, too) for which the kernel did not run the program; a list of all processes makes up for them. [Development]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
