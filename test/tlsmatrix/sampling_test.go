@@ -147,11 +147,19 @@ func (s *sampling) read() {
 	}
 }
 
-// watch keeps the samples of a process from now on. It waits for the process's
-// exec to be told: its PID may have been another's before.
+// watch keeps the samples of a process from now on, which has its program already. It waits for the
+// exec to be told, since the PID may have been another's before, or finds the process in a list: on a busy machine
+// events can be lost.
 func (s *sampling) watch(pid int) (id record.ProcessID, err error) {
-	deadline := time.Now().Add(activeTimeout)
+	listed := time.Now()
+	deadline := listed.Add(activeTimeout)
 	for time.Now().Before(deadline) {
+		if time.Since(listed) > time.Second {
+			if err := s.list(pid); err != nil {
+				return id, err
+			}
+			listed = time.Now()
+		}
 		s.mu.Lock()
 		id, known := s.ids[pid]
 		if _, another := s.samples[id]; known && !another {
@@ -162,7 +170,19 @@ func (s *sampling) watch(pid int) (id record.ProcessID, err error) {
 		s.mu.Unlock()
 		time.Sleep(time.Millisecond)
 	}
-	return id, fmt.Errorf("no event told of the exec of process %d", pid)
+	return id, fmt.Errorf("nothing tells of process %d", pid)
+}
+
+// list enters all processes, and the identity of one.
+func (s *sampling) list(pid int) error {
+	return s.sampler.Scan(func(ev record.Event) {
+		s.table.HandleEvent(ev)
+		if ev.PID == pid {
+			s.mu.Lock()
+			s.ids[pid] = ev.Process
+			s.mu.Unlock()
+		}
+	})
 }
 
 // active returns the sources that the programs read of a process.
