@@ -67,7 +67,7 @@ func meteredOutput(profiles bool, change func(*Options)) (cpuOutput, *recorder, 
 		change(o)
 	})
 	fs := procfs.FS{Root: "/nowhere"}
-	table := process.NewTable(process.Options{FS: fs})
+	table := process.NewTable(process.Options{FS: fs, Publisher: unpublished{}})
 	return newCPUOutput(o, table, fs), out, m
 }
 

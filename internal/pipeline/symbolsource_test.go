@@ -35,7 +35,7 @@ func startKnown(t *testing.T, fs procfs.FS, cmd *exec.Cmd) (table *process.Table
 	require.NoError(t, err)
 	offset, err := fs.BootTimeOffset()
 	require.NoError(t, err)
-	table = process.NewTable(process.Options{FS: fs})
+	table = process.NewTable(process.Options{FS: fs, Publisher: unpublished{}})
 	return table, func(later time.Duration) *process.Process {
 		started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset + int64(later)
 		return table.Lookup(record.ProcessID{TGID: uint32(pid), StartNs: uint64(started)}, pid, 0, []byte("sleep"))
@@ -169,7 +169,7 @@ func TestMapSourceInNamespace(t *testing.T) {
 	require.NoError(t, err)
 	offset, err := fs.BootTimeOffset()
 	require.NoError(t, err)
-	table := process.NewTable(process.Options{FS: fs})
+	table := process.NewTable(process.Options{FS: fs, Publisher: unpublished{}})
 	started := int64(stat.StartTicks)*int64(time.Second/procfs.TicksPerSecond) - offset
 	p := table.Lookup(record.ProcessID{TGID: uint32(cmd.Process.Pid), StartNs: uint64(started)}, cmd.Process.Pid, 0, nil)
 	s := mapSource{p.Info(), p, table, fs}
