@@ -135,6 +135,8 @@ func TestCgroupOfExiting(t *testing.T) {
 	task("7/task/7", exits, "/")
 	_, err = f.Cgroup(7)
 	require.ErrorIs(t, err, ErrNoProcess, "all threads exit")
+	_, err = f.LiveThread(7)
+	require.ErrorIs(t, err, ErrNoProcess)
 
 	task("7/task/8", lives, "/docker/"+id)
 	task("8", lives, "/docker/"+id)

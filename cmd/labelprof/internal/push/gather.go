@@ -131,9 +131,6 @@ func (g *gatherer) take(walk sample.Walk) {
 }
 
 func (g *gatherer) add(s *sample.Sample, of *sample.Batch) {
-	if g.err != nil {
-		return
-	}
 	key := partKey{g.nameOf(s), s.Kind}
 	p := g.part(key, of.StartNs)
 	if p == nil {
@@ -159,7 +156,10 @@ func (g *gatherer) part(key partKey, startNs uint64) *part {
 		g.deliver(key)
 		p = nil
 	}
-	if p == nil && g.err == nil {
+	if g.err != nil {
+		return nil
+	}
+	if p == nil {
 		p = newPart(key, g.begun, startNs)
 		g.begun++
 		g.parts[key] = p
