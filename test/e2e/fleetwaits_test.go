@@ -45,7 +45,7 @@ func TestFleetWaits(t *testing.T) {
 	require.Greater(t, patch.Timeout, gateway)
 	require.Equal(t, map[string]any{"max_elapsed_time": "0s"}, patch.Retry)
 	require.Equal(t, map[string]any{"sizer": "bytes", "queue_size": 128 << 20}, patch.Queue)
-	require.Equal(t, patch, of(parseYAML(t, readDaemonSet(t).config)), "the DaemonSet waits as agents.yaml does")
+	require.Equal(t, patch, of(read(readDaemonSet(t).config)), "the DaemonSet waits as agents.yaml does")
 	for _, example := range []string{filepath.Join("../../docs", string(named[1])), "../../examples/prometheus.yaml"} {
 		require.Equal(t, patch, of(read(example)), "%s waits as agents.yaml does", example)
 	}
