@@ -281,8 +281,15 @@ func TestMappingsFull(t *testing.T) {
 	for range 1000 { // some 120 bytes each, for 64 KiB
 		mapCode(t)
 	}
-	events, _ := s.sideband.drain(nil)
-	require.True(t, slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.EventMappingsLost }))
+	told := func() bool {
+		events, _ := s.sideband.drain(nil)
+		return slices.ContainsFunc(events, func(ev record.Event) bool { return ev.Kind == record.EventMappingsLost })
+	}
+	require.True(t, told())
+	mapCode(t)
+	require.True(t, told(), "the kernel says it with what comes next")
+	mapCode(t)
+	require.False(t, told())
 }
 
 // All processes are told of that have mapped something since the reader looked last.
