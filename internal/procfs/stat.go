@@ -46,7 +46,7 @@ type Stat struct {
 	// KernelMade threads were made by the kernel for a process, with its memory
 	// and a copy of their maker's registers. They run no code of the program.
 	KernelMade bool
-	// Exiting tasks run no code of the program any more.
+	// Exiting tasks run no code of the program any more: those that are dead or ending, and some that soon will be.
 	Exiting bool
 	// Ending tasks are exiting and have given up their memory: maps are empty or end early.
 	Ending bool
@@ -218,7 +218,7 @@ func (f FS) LiveThread(pid int) (int, error) {
 			continue
 		}
 		// What /proc/TID/stat says is summed up over all threads, this is not.
-		if st, err := f.stat(pid, "task/"+name+"/stat"); err == nil && !st.Dead() && !st.Ending && !st.Exiting {
+		if st, err := f.stat(pid, "task/"+name+"/stat"); err == nil && !st.Exiting {
 			return tid, nil
 		}
 	}
