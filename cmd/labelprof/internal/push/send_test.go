@@ -187,7 +187,7 @@ func TestSendWithoutServer(t *testing.T) {
 }
 
 // TestSendWithoutConnection: what never had a connection was not taken, and is tried again: where the handshake
-// does not end, or nobody listens at the proxy.
+// does not end, the server goes away meanwhile, or nobody listens at the proxy.
 func TestSendWithoutConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // says nothing
 	require.NoError(t, err)
@@ -195,11 +195,13 @@ func TestSendWithoutConnection(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
+	closing, _ := answering(t, func(net.Conn) {})
 	for name, tc := range map[string]struct {
 		server string
 		proxy  *url.URL
 	}{
 		"handshake": {server: "https://" + l.Addr().String()},
+		"closed":    {server: strings.Replace(closing, "http:", "https:", 1)},
 		"proxy":     {server: "https://pyroscope.example.com", proxy: &url.URL{Scheme: "http", Host: gone.Addr().String()}},
 	} {
 		t.Run(name, func(t *testing.T) {
