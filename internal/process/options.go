@@ -18,7 +18,8 @@ import (
 )
 
 // Publisher tells the sampling programs what they need to know of a process.
-// Calls come from several goroutines, for one process one after the other.
+// Calls come from several goroutines, for one process one after the other, but for
+// ForgetRunning: its end may be noticed while it is looked at.
 type Publisher interface {
 	// SetLabelSources replaces the label sources of a process; none is news too.
 	// The slice belongs to the callee.

@@ -12,7 +12,8 @@ import (
 )
 
 // Unwinder gives the sampling programs unwind rows. Calls come from several
-// goroutines, for one process one after the other.
+// goroutines, for one process one after the other, but for ForgetMappings, as
+// Publisher's ForgetRunning.
 type Unwinder interface {
 	executable.Tables
 	// SetUnwindMappings says where a process maps files with rows, in address order, at
