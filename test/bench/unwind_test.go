@@ -29,8 +29,11 @@ const (
 	goalUnwindMaps   = 0.5
 )
 
+// goalUnwindFrameNs is what BPF may take for a further frame.
+const goalUnwindFrameNs = 80
+
 // The peer's stacks end below 150 frames; deeper ones do not compare.
-var unwindDepths = []int{10, 100}
+const unwindShallow, unwindDeep = 10, 100
 
 var unwindRates = testutil.Size([]deepRate{{20, 4}, {97, 4}, {997, 2}}, []deepRate{{97, 3}}, []deepRate{{97, 1}})
 
@@ -52,9 +55,13 @@ func TestBenchUnwind(t *testing.T) {
 	run := paired.Start(t, rawDir, "unwind")
 
 	b := &deepBench{t: t, counts: map[string]*deepCount{}}
-	for _, depth := range unwindDepths {
+	b.derive = func(figures paired.Figures) {
+		shallow, deep := figures[unwindCase(unwindShallow)+": BPF µs"], figures[unwindCase(unwindDeep)+": BPF µs"]
+		figures["C"+frameFigure] = 1e3 * (deep - shallow) / (unwindDeep - unwindShallow)
+	}
+	for _, depth := range []int{unwindShallow, unwindDeep} {
 		b.add(deepCase{
-			name: fmt.Sprintf("%d frames", depth), depth: depth, within: unwindWithin,
+			name: unwindCase(depth), depth: depth, within: unwindWithin,
 			load:    startCopies(t, path, writerSeconds, "deep", fmt.Sprint(depth-unwindOutside)),
 			depthOf: func(s emitted.Stack) int { return len(s.User()) },
 		})
@@ -76,7 +83,13 @@ func TestBenchUnwind(t *testing.T) {
 			claim(at+"memory with its BPF maps", at+withMapsFigure, goalUnwindMemory)
 		}
 		claim("BPF maps", "maps MiB", goalUnwindMaps)
+		claims = append(claims, paired.Claim{
+			What: fmt.Sprintf("%d Hz, BPF time a frame", rate.hz), Unit: "ns",
+			Values: series.Values(ours, "C"+frameFigure), Goal: goalUnwindFrameNs,
+		})
 	}
 	b.checkCounts(unwindRates)
 	run.Judge(claims...)
 }
+
+func unwindCase(depth int) string { return fmt.Sprintf("%d frames", depth) }
