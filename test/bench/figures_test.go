@@ -29,6 +29,12 @@ func spread(values []float64, format string) string {
 	return fmt.Sprintf(format+"–"+format, slices.Min(values), slices.Max(values))
 }
 
+// interval is the median of values with where it lies.
+func interval(values []float64) string {
+	i := paired.Of(values)
+	return fmt.Sprintf("%.3g (%.3g to %.3g)", i.Median, i.Low, i.High)
+}
+
 // printSeries prints figures of subjects, all rounds put together.
 func printSeries(title string, series *paired.Series, figures []string, subjects ...string) {
 	fmt.Printf("%s: median (lowest–highest)\n%-36s", title, "")

@@ -18,10 +18,13 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/bpf"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
 var filterRates = testutil.Size([]benchRate{{97, 3 * time.Second}, {997, 2 * time.Second}},
 	[]benchRate{{997, time.Second}}, []benchRate{{997, time.Second}})
+
+const filterFigure = "BPF ns"
 
 // A filterCase is a program at the samples of one busy process without labels.
 type filterCase struct {
@@ -30,9 +33,8 @@ type filterCase struct {
 	program  *ebpf.Program
 	filtered bool // targets exclude the process
 
-	ns, ratio []float64 // a run, by round; to the first case
-	runs      uint64
-	counted   uint64 // filtered samples
+	runs    uint64
+	counted uint64 // filtered samples
 }
 
 // TestBenchFilter measures the BPF time of a sample of a process that targets exclude,
@@ -42,10 +44,10 @@ type filterCase struct {
 func TestBenchFilter(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	printMachine(t)
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	require.NoError(t, err)
 	defer stats.Close()
+	run := paired.Start(t, rawDir, "filter")
 	l := startLoad(t, "spin-plain")
 	seen := map[ebpf.ProgramID]bool{}
 	cases := []*filterCase{
@@ -61,20 +63,23 @@ func TestBenchFilter(t *testing.T) {
 			require.NoError(t, excluded.sampler.Filter(ev.Process))
 		}
 	}))
+	byName := map[string]*filterCase{}
+	var names []string
+	for _, c := range cases {
+		byName[c.name], names = c, append(names, c.name)
+	}
 	for _, rate := range filterRates {
 		for _, c := range cases {
-			c.ns, c.ratio, c.runs, c.counted = nil, nil, 0, 0
+			c.runs, c.counted = 0, 0
 		}
-		for range recordRounds {
-			for _, c := range cases {
-				c.round(t, l, rate.hz, rate.time)
-				c.ratio = append(c.ratio, c.ns[len(c.ns)-1]/cases[0].ns[len(c.ns)-1])
-			}
-		}
-		fmt.Printf("%-34s %5s %8s %15s %8s %9s %10s\n", "", "Hz", "ns", "lowest–highest", "ratio", "samples", "filtered")
+		series := run.Rounds(fmt.Sprintf("%d Hz", rate.hz), recordRounds, names, func(subject string) paired.Figures {
+			return paired.Figures{filterFigure: byName[subject].round(t, l, rate.hz, rate.time)}
+		})
+		fmt.Printf("%-34s %5s %8s %15s %26s %9s %10s\n", "", "Hz", "ns", "lowest–highest", "ratio to the first", "samples", "filtered")
 		for _, c := range cases {
-			fmt.Printf("%-34s %5d %8.0f %15s %8.2f %9d %10d\n", c.name, rate.hz, median(c.ns),
-				spread(c.ns, "%.0f"), median(c.ratio), c.runs, c.counted)
+			ns := series.Values(c.name, filterFigure)
+			fmt.Printf("%-34s %5d %8.0f %15s %26s %9d %10d\n", c.name, rate.hz, paired.Of(ns).Median,
+				spread(ns, "%.0f"), interval(series.Ratios(c.name, cases[0].name, filterFigure)), c.runs, c.counted)
 			if c.filtered {
 				require.Equal(t, c.runs, c.counted)
 			} else {
@@ -118,8 +123,8 @@ func newEmptyProgram(t *testing.T) *ebpf.Program {
 	return program
 }
 
-// round samples the threads of the load for a while.
-func (c *filterCase) round(t *testing.T, l *load, hz int, d time.Duration) {
+// round samples the threads of the load for a while. It returns the ns of BPF time of a sample.
+func (c *filterCase) round(t *testing.T, l *load, hz int, d time.Duration) float64 {
 	t.Helper()
 	before, err := c.program.Stats()
 	require.NoError(t, err)
@@ -146,12 +151,12 @@ func (c *filterCase) round(t *testing.T, l *load, hz int, d time.Duration) {
 	require.NoError(t, err)
 	runs := after.RunCount - before.RunCount
 	require.NotZero(t, runs)
-	c.ns = append(c.ns, float64((after.Runtime-before.Runtime).Nanoseconds())/float64(runs))
 	c.runs += runs
 	c.counted += c.filteredSamples(t) - filtered
 	if c.sampler != nil {
 		emptyRing(t, c.sampler)
 	}
+	return float64((after.Runtime - before.Runtime).Nanoseconds()) / float64(runs)
 }
 
 func (c *filterCase) filteredSamples(t *testing.T) uint64 {

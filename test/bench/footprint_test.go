@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
 // The goals.
 const (
-	goalResidentBytes = 40 << 20 // over the bare collector, at defaults
-	goalMapBytes      = 24 << 20 // at defaults
+	goalResidentMiB = 40 // over the bare collector, at defaults
+	goalMapsMiB     = 24 // at defaults
 )
 
 const (
@@ -26,32 +27,65 @@ const (
 )
 
 var (
+	footprintRounds = testutil.Size(6, 1, 1)
 	footprintSettle = testutil.Size(10*time.Second, time.Second, 10*time.Second) // two batches
 	footprintSteady = testutil.Size(15*time.Second, 2*time.Second, 15*time.Second)
 	// footprintRates in Hz; 0 is the default.
 	footprintRates = testutil.Size([]int{0, 20, 97, 997, 10_000}, []int{0, 97}, []int{0, 97})
 )
 
+// What is measured of a collector: footprintBare has nothing in it, footprintDefault the receiver
+// at its defaults.
+const (
+	footprintBare    = "nothing in it"
+	footprintDefault = "default"
+	residentFigure   = "resident MiB"
+	anonymousFigure  = "anonymous MiB"
+	buffersFigure    = "buffers MiB"
+	mapsFigure       = "maps MiB"
+	cpuOfOneFigure   = "CPU % of one"
+	cpuSampleFigure  = "CPU µs a hit" // of the whole collector
+)
+
 // TestBenchFootprint measures the receiver in the collector that ocb builds,
-// with the nop exporter, against the same collector with nothing in it.
+// with the nop exporter, and the same collector with nothing in it: every CPU
+// is busy with labelled writers.
 func TestBenchFootprint(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	printMachine(t)
-
-	bare := measureBare(t)
-	fmt.Printf("bare collector: %.1f MiB resident (%.1f anonymous), %.2f ms CPU a second\n",
-		float64(bare.resident.total)/mib, float64(bare.resident.anonymous)/mib, bare.cpuPerSecond*1e3)
-
+	run := paired.Start(t, rawDir, "footprint")
 	// Half of the writers use one ABI, half the other.
 	startLoad(t, "writer-v1-lib", "--labels", fmt.Sprint(footprintLabels))
 	startLoad(t, "writer-ctx-exe", "--labels", fmt.Sprint(footprintLabels/2))
-	fmt.Printf("with the receiver, every CPU busy with labelled writers; resident memory is over the bare collector's\n")
-	fmt.Printf("%8s %12s %12s %12s %10s %10s %12s %10s %8s\n",
-		"Hz", "resident MiB", "anonymous", "buffers", "maps MiB", "CPU µs", "CPU of one", "samples", "lost")
+
+	subjects, rates := []string{footprintBare}, map[string]int{}
 	for _, hz := range footprintRates {
-		checkFootprint(t, hz, bare)
+		name := footprintDefault
+		if hz > 0 {
+			name = fmt.Sprintf("%d Hz", hz)
+		}
+		rates[name], subjects = hz, append(subjects, name)
 	}
+	series := run.Rounds("labelled programs", footprintRounds, subjects, func(subject string) paired.Figures {
+		if subject == footprintBare {
+			return measureBare(t).figures()
+		}
+		return measureFootprint(t, rates[subject])
+	})
+	printSeries("collectors, whole", series, []string{
+		residentFigure, anonymousFigure, buffersFigure, mapsFigure, cpuOfOneFigure, cpuSampleFigure,
+	}, subjects...)
+	fmt.Println("over the collector with nothing in it:")
+	for _, subject := range subjects[1:] {
+		fmt.Printf("%-10s %s MiB resident, %s %% of one CPU\n", subject,
+			interval(series.Differences(subject, footprintBare, residentFigure)), interval(series.Differences(subject, footprintBare, cpuOfOneFigure)))
+	}
+	run.Judge(
+		paired.Claim{What: "resident memory of the receiver, at defaults", Unit: "MiB",
+			Values: series.Differences(footprintDefault, footprintBare, residentFigure), Goal: goalResidentMiB},
+		paired.Claim{What: "BPF maps, at defaults", Unit: "MiB",
+			Values: series.Values(footprintDefault, mapsFigure), Goal: goalMapsMiB},
+	)
 }
 
 // A footprint is what a collector takes once it is steady.
@@ -81,10 +115,21 @@ func measureBare(t *testing.T) footprint {
 	return c.steady()
 }
 
-func checkFootprint(t *testing.T, hz int, bare footprint) {
-	config, name := fmt.Sprintf("samples_per_second: %d", hz), fmt.Sprint(hz)
-	if hz == 0 {
-		config, name = "", "default"
+func (f footprint) figures() paired.Figures {
+	return paired.Figures{
+		residentFigure:  float64(f.resident.total) / mib,
+		anonymousFigure: float64(f.resident.anonymous) / mib,
+		buffersFigure:   float64(f.resident.buffers) / mib,
+		mapsFigure:      float64(f.maps) / mib,
+		cpuOfOneFigure:  100 * f.cpuPerSecond,
+	}
+}
+
+// measureFootprint has a collector sample at a rate, and checks that nothing is lost.
+func measureFootprint(t *testing.T, hz int) paired.Figures {
+	config := ""
+	if hz > 0 {
+		config = fmt.Sprintf("samples_per_second: %d", hz)
 	}
 	c := startCollector(t, fmt.Sprintf(receiverConfig, config))
 	f := c.steady()
@@ -94,22 +139,13 @@ func checkFootprint(t *testing.T, hz int, bare footprint) {
 	require.NotZero(t, account["emitted"])
 
 	perSecond := float64(account["hits"]) / life.Seconds()
-	resident := f.resident.total - bare.resident.total
-	dropped, why := lost(account)
-	fmt.Printf("%8s %12.1f %12.1f %12.1f %10.1f %10.1f %11.2f%% %10d %8d%s\n", name,
-		float64(resident)/mib, float64(f.resident.anonymous-bare.resident.anonymous)/mib,
-		float64(f.resident.buffers)/mib, float64(f.maps)/mib,
-		1e6*(f.cpuPerSecond-bare.cpuPerSecond)/perSecond, 100*(f.cpuPerSecond-bare.cpuPerSecond),
-		account["hits"], dropped, why)
-
-	if !testutil.Full() {
-		return // a moment says nothing of rates and memory
+	figures := f.figures()
+	figures[cpuSampleFigure] = 1e6 * f.cpuPerSecond / perSecond
+	if testutil.Full() { // a moment says nothing of rates
+		dropped, why := lost(account)
+		assert.Greater(t, perSecond, 0.9*float64(max(hz, 1)*runtime.NumCPU()), "%d Hz: the CPUs were not sampled at this rate", hz)
+		assert.Zero(t, dropped, "%d Hz: samples lost:%s", hz, why)
+		assert.EqualValues(t, account["hits"], account["emitted"]+account["filtered_idle"], "%d Hz", hz)
 	}
-	assert.Greater(t, perSecond, 0.9*float64(max(hz, 1)*runtime.NumCPU()), "%s Hz: the CPUs were not sampled at this rate", name)
-	assert.Zero(t, dropped, "%s Hz: samples lost", name)
-	assert.EqualValues(t, account["hits"], account["emitted"]+account["filtered_idle"], "%s Hz", name)
-	if hz == 0 {
-		assert.LessOrEqual(t, resident, int64(goalResidentBytes), "resident memory over the bare collector")
-		assert.LessOrEqual(t, f.maps, int64(goalMapBytes), "BPF maps")
-	}
+	return figures
 }

@@ -18,9 +18,21 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
 	"github.com/customlabels/otelcol-customlabels/internal/testutil/labelstates"
+	"github.com/customlabels/otelcol-customlabels/test/bench/paired"
 )
 
-var recordRounds = testutil.Size(5, 1, 1)
+var recordRounds = testutil.Size(10, 1, 1)
+
+// Goals are BPF time in ns, with what is read in the caches: of a sample of a process
+// without labels, and what labels add to it.
+const (
+	goalRecordSample    = 400
+	goalRecordLabel     = 150
+	goalRecordTenLabels = 500
+)
+
+// recordWarmHz keeps what a sample reads in the caches.
+const recordWarmHz = 5000
 
 const (
 	recordRingBytes  = 32 << 20 // half of it holds a round, so that nobody has to read meanwhile
@@ -33,8 +45,17 @@ type benchRate struct {
 	time time.Duration
 }
 
-var recordRates = testutil.Size([]benchRate{{97, 4 * time.Second}, {997, 2 * time.Second}},
-	[]benchRate{{997, time.Second}}, []benchRate{{997, time.Second}})
+var recordRates = testutil.Size([]benchRate{{97, 3 * time.Second}, {997, 2 * time.Second}, {recordWarmHz, time.Second}},
+	[]benchRate{{recordWarmHz, time.Second}}, []benchRate{{recordWarmHz, time.Second}})
+
+// Cases that others are compared with, and what is measured of each.
+const (
+	recordLabelsOff = "labels off"
+	recordPlain     = "process without labels"
+	recordLabel     = "v1, 1 label"
+	recordTenLabels = "v1, 10 labels"
+	recordFigure    = "BPF ns"
+)
 
 // A recordCase is a kind of target. want is the number of its labels.
 type recordCase struct {
@@ -52,10 +73,9 @@ type recordCase struct {
 }
 
 type recordResult struct {
-	ns, ratio     []float64 // by round
-	runs, records int
-	inTarget      int
-	sourceReads   uint64
+	runs        int
+	inTarget    int
+	sourceReads uint64
 }
 
 func recordCases() []*recordCase {
@@ -63,10 +83,10 @@ func recordCases() []*recordCase {
 		return []string{"--labels", fmt.Sprint(n), "--value-bytes", fmt.Sprint(recordValueBytes)}
 	}
 	return []*recordCase{
-		{name: "labels off", variant: "writer-v1-exe", args: spin(10), off: true},
-		{name: "process without labels", variant: "spin-plain"},
-		{name: "v1, 1 label", variant: "writer-v1-exe", args: spin(1), abi: record.ABIV1, want: 1},
-		{name: "v1, 10 labels", variant: "writer-v1-exe", args: spin(10), abi: record.ABIV1, want: 10},
+		{name: recordLabelsOff, variant: "writer-v1-exe", args: spin(10), off: true},
+		{name: recordPlain, variant: "spin-plain"},
+		{name: recordLabel, variant: "writer-v1-exe", args: spin(1), abi: record.ABIV1, want: 1},
+		{name: recordTenLabels, variant: "writer-v1-exe", args: spin(10), abi: record.ABIV1, want: 10},
 		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: record.ABIThreadContext},
 		{name: "Go, 1 label", state: "go-labels-1", abi: record.ABIGo, want: 1},
 		{name: "Go, 10 labels", state: "go-labels-10", abi: record.ABIGo, want: 10},
@@ -83,13 +103,15 @@ func recordCases() []*recordCase {
 func TestBenchRecord(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
-	printMachine(t)
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	require.NoError(t, err)
 	defer stats.Close()
+	run := paired.Start(t, rawDir, "record")
 
 	cases := recordCases()
 	program := labelstates.Build(t)
+	byName := map[string]*recordCase{}
+	var names []string
 	for _, c := range cases {
 		if c.state != "" {
 			var offset int64
@@ -100,36 +122,37 @@ func TestBenchRecord(t *testing.T) {
 		}
 		c.results = map[int]*recordResult{}
 		c.load.pause()
+		byName[c.name], names = c, append(names, c.name)
 	}
+	var warm *paired.Series
 	for _, rate := range recordRates {
 		on, off := newSampler(t, rate.hz, false), newSampler(t, rate.hz, true)
 		setSources(t, cases, on, off)
 		for _, c := range cases {
 			c.results[rate.hz] = &recordResult{}
 		}
-		for range recordRounds {
-			reference := 0.0
-			for i, c := range cases {
-				s := on
-				if c.off {
-					s = off
-				}
-				r := c.results[rate.hz]
-				c.round(t, s, rate.time, r)
-				ns := r.ns[len(r.ns)-1]
-				if i == 0 {
-					reference = ns
-				}
-				r.ratio = append(r.ratio, ns/reference)
+		series := run.Rounds(fmt.Sprintf("%d Hz", rate.hz), recordRounds, names, func(subject string) paired.Figures {
+			c, s := byName[subject], on
+			if c.off {
+				s = off
 			}
-		}
-	}
-	printRecords(cases)
-	for _, c := range cases {
-		for _, rate := range recordRates {
+			return paired.Figures{recordFigure: c.round(t, s, rate.time, c.results[rate.hz])}
+		})
+		printRecords(cases, rate.hz, series)
+		for _, c := range cases {
 			c.check(t, c.results[rate.hz])
 		}
+		if rate.hz == recordWarmHz {
+			warm = series
+		}
 	}
+	run.Judge(
+		paired.Claim{What: recordPlain, Unit: "ns", Values: warm.Values(recordPlain, recordFigure), Goal: goalRecordSample},
+		paired.Claim{What: recordLabel + " more than " + recordLabelsOff, Unit: "ns",
+			Values: warm.Differences(recordLabel, recordLabelsOff, recordFigure), Goal: goalRecordLabel},
+		paired.Claim{What: recordTenLabels + " more than " + recordLabelsOff, Unit: "ns",
+			Values: warm.Differences(recordTenLabels, recordLabelsOff, recordFigure), Goal: goalRecordTenLabels},
+	)
 }
 
 func newSampler(t *testing.T, hz int, skipLabels bool) *bpf.Sampler {
@@ -139,8 +162,8 @@ func newSampler(t *testing.T, hz int, skipLabels bool) *bpf.Sampler {
 	return s
 }
 
-// round samples for a while, then reads what was sampled.
-func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *recordResult) {
+// round samples for a while, then reads what was sampled. It returns the ns of BPF time of a sample.
+func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *recordResult) float64 {
 	c.load.resume()
 	time.Sleep(100 * time.Millisecond) // until its memory is in the caches
 	countersBefore, err := s.Counters()
@@ -161,10 +184,10 @@ func (c *recordCase) round(t *testing.T, s *bpf.Sampler, d time.Duration, r *rec
 	require.Equal(t, counters.Hits-countersBefore.Hits, runs)
 	require.Equal(t, countersBefore.DroppedUserShare, counters.DroppedUserShare, "its half must hold a round")
 	require.Equal(t, countersBefore.DroppedRingFull, counters.DroppedRingFull, "the ring buffer must hold a round")
-	r.ns = append(r.ns, float64(total.Nanoseconds())/float64(runs))
 	r.runs += int(runs)
 	r.sourceReads += counters.SourceReads - countersBefore.SourceReads
 	c.read(t, s, r)
+	return float64(total.Nanoseconds()) / float64(runs)
 }
 
 // read counts what is in the ring buffer and checks the labels.
@@ -180,7 +203,6 @@ func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
 			continue
 		}
 		require.NoError(t, err)
-		r.records++
 		if !c.load.has(rec.PID) {
 			continue
 		}
@@ -229,15 +251,13 @@ func (c *recordCase) check(t *testing.T, r *recordResult) {
 	require.EqualValues(t, r.inTarget, r.sourceReads, "%s: one source read for each sample of the target", c.name)
 }
 
-func printRecords(cases []*recordCase) {
-	fmt.Printf("BPF time of a sample, median of %d rounds\n", recordRounds)
-	fmt.Printf("%-30s %5s %8s %15s %8s %9s %11s %13s\n",
-		"", "Hz", "ns", "lowest–highest", "ratio", "samples", "in target", "source reads")
-	for _, rate := range recordRates {
-		for _, c := range cases {
-			r := c.results[rate.hz]
-			fmt.Printf("%-30s %5d %8.0f %15s %8.2f %9d %10.1f%% %13d\n", c.name, rate.hz, median(r.ns),
-				spread(r.ns, "%.0f"), median(r.ratio), r.runs, 100*float64(r.inTarget)/float64(r.runs), r.sourceReads)
-		}
+func printRecords(cases []*recordCase, hz int, series *paired.Series) {
+	fmt.Printf("BPF time of a sample at %d Hz, median of %d rounds\n", hz, recordRounds)
+	fmt.Printf("%-30s %8s %15s %26s %9s %11s %13s\n",
+		"", "ns", "lowest–highest", "ratio to "+recordLabelsOff, "samples", "in target", "source reads")
+	for _, c := range cases {
+		r, ns := c.results[hz], series.Values(c.name, recordFigure)
+		fmt.Printf("%-30s %8.0f %15s %26s %9d %10.1f%% %13d\n", c.name, paired.Of(ns).Median, spread(ns, "%.0f"),
+			interval(series.Ratios(c.name, recordLabelsOff, recordFigure)), r.runs, 100*float64(r.inTarget)/float64(r.runs), r.sourceReads)
 	}
 }
