@@ -165,7 +165,7 @@ type environment struct {
 func (r *Resolver) resolve(images []image, env *environment) (sources []record.LabelSource, statuses []Status, retry bool) {
 	next := map[sourceKey]located{}
 	r.certain = true
-	ordered := inOrder(images, r.order, env.Program)
+	ordered := inOrder(images, r.order, env)
 	ordered = ordered[:min(len(ordered), maxStatuses)] // each has one at least
 	r.order = make(Order, len(ordered))
 	for i := range ordered {
@@ -204,7 +204,7 @@ func (r *Resolver) resolve(images []image, env *environment) (sources []record.L
 // key the first one wins, and what comes after record.MaxLabelSources is not read. So the program comes first, and then
 // what was there before: a library that is loaded later must not take the place of a source that is read. Of what is
 // new, the loader has most often put what it has loaded first at the highest address.
-func inOrder(images []image, before Order, program procfs.FileID) []image {
+func inOrder(images []image, before Order, env *environment) []image {
 	ordered := make([]image, 0, len(images))
 	left := make(map[imageKey]image, len(images))
 	for _, im := range images {
@@ -217,7 +217,7 @@ func inOrder(images []image, before Order, program procfs.FileID) []image {
 		}
 	}
 	for _, im := range images {
-		if im.file.ID() == program {
+		if im.file.ID() == env.Program || env.byLoader && im.file.Facts().Program {
 			add(im.key())
 		}
 	}
@@ -291,6 +291,10 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 	}
 	mem := &countedMemory{Memory: env.Memory}
 	location, err := p.TLS.Resolve(mem, im.bias, *target)
+	wait := settle
+	if errors.Is(err, tlsresolve.ErrUnsure) {
+		wait, err = confirm, nil
+	}
 	if err != nil || mem.reads == 0 {
 		return location, err
 	}
@@ -302,7 +306,7 @@ func (r *Resolver) one(im *image, p *executable.Plan, env *environment, target *
 		r.news = true
 	}
 	next[key] = before
-	if env.NowNs-before.sinceNs < int64(settle) && !presumedAt(env.Presumed, p.ABI, location) {
+	if env.NowNs-before.sinceNs < int64(wait) && !presumedAt(env.Presumed, p.ABI, location) {
 		return tlsresolve.Location{}, errSettling
 	}
 	return location, nil

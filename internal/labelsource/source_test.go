@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,10 +32,10 @@ func (m *slotMemory) ReadAt(p []byte, _ uint64) error {
 	return nil
 }
 
-// A place that the loader has filled in is believed when it has been the same for a while,
-// and only if the whole library is mapped: until then its slots show something else.
-func TestSourceSettles(t *testing.T) {
-	path := target.Library(t, target.DefineV1, "custom_labels_current_set", "-mtls-dialect=gnu")
+// libraryImage is a library at a place in a process, with the mappings that show it.
+func libraryImage(t *testing.T, source string, bias, inode uint64) (im image, mappings []procfs.Mapping) {
+	t.Helper()
+	path := target.Library(t, source, "custom_labels_current_set", "-mtls-dialect=gnu")
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -42,20 +43,26 @@ func TestSourceSettles(t *testing.T) {
 	require.NoError(t, err)
 	facts, err := executable.ReadFacts(t.Context(), file, stat.Size())
 	require.NoError(t, err)
-	im := image{file: executable.NewFile(procfs.FileID{}, path, facts, nil), bias: 0x10000000, dev: 1, inode: 2}
-	var mappings []procfs.Mapping
+	im = image{file: executable.NewFile(procfs.FileID{Inode: inode}, path, facts, nil), bias: bias, dev: 1, inode: inode}
 	for _, s := range facts.Layout.Loads {
 		start := (im.bias + s.Vaddr) &^ 0xfff
 		mappings = append(mappings, procfs.Mapping{
 			Start: start, Limit: (im.bias + s.Vaddr + s.Memsz + 0xfff) &^ 0xfff, Offset: s.Offset &^ 0xfff, Dev: im.dev, Inode: im.inode,
 		})
 	}
+	return im, mappings
+}
+
+// A place that the loader has filled in is believed when it has been the same for a while,
+// and only if the whole library is mapped: until then its slots show something else.
+func TestSourceSettles(t *testing.T) {
+	im, mappings := libraryImage(t, target.DefineV1, 0x10000000, 2)
 	memory := &slotMemory{module: 1}
 	env := &environment{
 		Process: &Process{Memory: memory, Files: mappings, NowNs: 1e9},
 		target:  tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
 	}
-	if facts.Layout.Machine != elf.EM_X86_64 {
+	if im.file.Facts().Layout.Machine != elf.EM_X86_64 {
 		t.Skip("another dialect")
 	}
 	var r Resolver
@@ -94,6 +101,32 @@ func TestSourceSettles(t *testing.T) {
 	memory.module = 3
 	env.Presumed = []record.LabelSource{{ABI: record.ABIV1, Kind: record.TLSDTVMusl, Module: 3}}
 	active(3, 0)
+}
+
+// A library whose slot says what its file does is found beside another one that defines the variable elsewhere, also
+// where the C library does not say which module is which (glibc before 2.34): a little later, as the loader may just
+// be filling the slot.
+func TestSecondDefinition(t *testing.T) {
+	first, mappings := libraryImage(t, target.DefineV1, 0x10000000, 2)
+	second, others := libraryImage(t, "__thread long before = 1;\n"+target.DefineV1, 0x20000000, 3)
+	if first.file.Facts().Layout.Machine != elf.EM_X86_64 {
+		t.Skip("another dialect")
+	}
+	env := &environment{
+		Process: &Process{Memory: &slotMemory{module: 1}, Files: append(mappings, others...), NowNs: 1e9},
+		target:  tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Glibc, Modules: tlsresolve.NewModules(&linked{})},
+	}
+	var r Resolver
+	own := record.LabelSource{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 1}
+	for _, step := range []struct {
+		after time.Duration
+		found bool
+	}{{0, false}, {settle, false}, {confirm - settle - 1, false}, {1, true}} {
+		env.NowNs += int64(step.after)
+		sources, _, retry := r.resolve([]image{first, second}, env)
+		require.Equal(t, step.found, slices.Contains(sources, own), "%v", sources)
+		require.Equal(t, !step.found, retry)
+	}
 }
 
 // What is found of a process holds for others of its program only if the file itself has the version, which the

@@ -36,7 +36,9 @@
 // A slot that holds what the file has is relocated only if a definition stands there. The
 // loader binds a library's own variable to the first definition in the process; whether an
 // offset of 0 is its last word is told by the module ids of all definitions, else the slot
-// stays not_relocated.
+// stays not_relocated. A glibc before 2.34 does not tell the ids: there it is the last word
+// if the slot still says so after 50 ms, since the loader writes module and offset one right
+// after the other.
 //
 // musl's struct dso is searched for its copy of PT_TLS (address, sizes and alignment, 32
 // bytes that must agree), because musl exports no offsets; the module id stands behind it.

@@ -29,6 +29,10 @@ var (
 	// slots.
 	ErrNotRelocated = errors.New("TLS slot not relocated yet")
 
+	// ErrUnsure comes with a location: it is right if the slot still says the same when the
+	// loader must have filled it.
+	ErrUnsure = errors.New("TLS slot that may not be relocated yet")
+
 	// ErrLazy is ErrNotRelocated of a loader that fills the slot when the variable is
 	// first used.
 	ErrLazy = fmt.Errorf("%w: bound lazily, when it is first used; link with -z now", ErrNotRelocated)

@@ -2,9 +2,12 @@ package tlsresolve
 
 import (
 	"debug/elf"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
 
 // A slot whose offset is what the file has there, 0, while the loader may have
@@ -61,6 +64,39 @@ func TestInterposedAtStart(t *testing.T) {
 				require.EqualValues(t, test.offset, got.Offset)
 				require.Equal(t, test.module, got.Module)
 			})
+		}
+	}
+}
+
+// Of glibc before 2.34 the modules of definitions cannot be known: that a library has its own variable must not be taken
+// back where another one is loaded that has one, too.
+func TestInterposedUnknownModules(t *testing.T) {
+	const slotAt, otherBias = 0x100, 0x55_0000_0000
+	for _, test := range []struct {
+		name       string
+		own, other uint64
+		offset     uint64 // in the slot
+		err        error
+		want       error
+	}{
+		{"own at the start", 0, 0x18, 0, ErrNoThreadDB, ErrUnsure},
+		{"the other's at the start", 0x18, 0, 0, ErrNoThreadDB, ErrUnsure},
+		{"both behind", 0x18, 0x20, 0, ErrNoThreadDB, ErrNotRelocated},
+		{"written", 0, 0x18, 0x18, ErrNoThreadDB, nil},
+		{"cannot be read now", 0, 0x18, 0, ErrLayout, ErrNotRelocated},
+	} {
+		p, other := libraryPlan(elf.EM_X86_64), libraryPlan(elf.EM_X86_64)
+		p.model, p.slot, p.offsetSlot, p.value = GeneralDynamic, slotAt, true, test.own
+		other.model, other.value, other.dynamicVaddr = GeneralDynamic, test.other, 0x3e00
+		m := glibcProcess(0, 9)
+		m[libBias+slotAt], m[libBias+slotAt+8] = libModule, test.offset
+		got, err := p.Resolve(m, libBias, Target{
+			Machine: elf.EM_X86_64, Libc: Glibc, Definitions: []Definition{{p, libBias}, {other, otherBias}},
+			Modules: NewModules(&loaderFiles{debug: []uint64{debugSlot}, err: test.err}),
+		})
+		require.ErrorIs(t, err, test.want, test.name)
+		if !errors.Is(err, ErrNotRelocated) {
+			require.Equal(t, Location{Kind: record.TLSDTVGlibc, Module: libModule, Offset: int64(test.offset)}, got, test.name)
 		}
 	}
 }

@@ -44,10 +44,11 @@ func LibcOf(interp string) Libc {
 
 // LibcBehind is LibcOf for a process that maps files with these paths. Where musl
 // is to run programs that were built for glibc, its loader has the name of glibc's
-// by a link; the kernel shows a mapped file under its own name.
+// by a link, and toolchains of their own give theirs other names; the kernel shows a mapped
+// file under its own name.
 func LibcBehind(interp string, mapped iter.Seq[string]) Libc {
 	libc := LibcOf(interp)
-	if libc != Glibc {
+	if libc == Musl || interp == "" {
 		return libc
 	}
 	for file := range mapped {

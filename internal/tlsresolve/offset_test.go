@@ -75,6 +75,9 @@ func TestLibcBehind(t *testing.T) {
 		"a link to the loader":     {glibc, []string{"/p", musl}, tlsresolve.Musl},
 		"a link to the library":    {glibc, []string{"/p", "/usr/lib/x86_64-linux-musl/libc.so"}, tlsresolve.Musl},
 		"musl":                     {musl, []string{"/p", glibc}, tlsresolve.Musl},
+		"a link of another name":   {"/opt/app/ld", []string{"/p", glibc}, tlsresolve.Glibc},
+		"another name of musl's":   {"/opt/app/ld", []string{"/p", musl}, tlsresolve.Musl},
+		"another name":             {"/opt/app/ld", []string{"/p", "/opt/app/ld"}, tlsresolve.UnknownLibc},
 		"static":                   {"", []string{"/p", musl}, tlsresolve.UnknownLibc},
 	} {
 		require.Equal(t, test.want, tlsresolve.LibcBehind(test.interp, slices.Values(test.mapped)), name)

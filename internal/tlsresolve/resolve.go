@@ -3,6 +3,7 @@ package tlsresolve
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
@@ -116,10 +117,18 @@ func (p Plan) resolveGeneralDynamic(mem Memory, bias uint64, env Target) (Locati
 		return p.dynamic(mem, env, module, int64(p.value), 0)
 	}
 	// The loader relocates the two words one after the other.
-	if offset == p.initial[1] && !p.final(mem, bias, env, module, offset+uint64(p.adjust)) {
-		return Location{}, fmt.Errorf("%w: offset of module %d", ErrNotRelocated, module)
+	var unsure error
+	if offset == p.initial[1] {
+		unsure = p.final(mem, bias, env, module, offset+uint64(p.adjust))
 	}
-	return p.dynamic(mem, env, module, int64(offset)+p.adjust, 0)
+	if unsure != nil && !errors.Is(unsure, ErrUnsure) {
+		return Location{}, fmt.Errorf("%w: offset of module %d", unsure, module)
+	}
+	location, err := p.dynamic(mem, env, module, int64(offset)+p.adjust, 0)
+	if err == nil {
+		err = unsure
+	}
+	return location, err
 }
 
 // dynamic is the location of a module id and an offset in the module's block.
