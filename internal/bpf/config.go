@@ -66,6 +66,8 @@ type Config struct {
 	OffCPURingBytes int
 	// SkipLabels leaves all labels unread.
 	SkipLabels bool
+	// SkipStacks leaves all stacks unread.
+	SkipStacks bool
 	// SelectTargets lets Filter have an effect. Without it, no sample costs a lookup for that.
 	SelectTargets bool
 	// JudgeForked has a forked child start unfiltered although its parent is filtered.

@@ -38,6 +38,7 @@ const (
 	contextsVarPageBytes            = "page_bytes"
 	contextsVarPidNsInum            = "pid_ns_inum"
 	contextsVarReadLabels           = "read_labels"
+	contextsVarReadStacks           = "read_stacks"
 	contextsVarSelectTargets        = "select_targets"
 	contextsVarUseRows              = "use_rows"
 	contextsVarWatermarkBytes       = "watermark_bytes"
@@ -119,6 +120,7 @@ type contextsVariableSpecs struct {
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	ReadStacks           *ebpf.VariableSpec `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
 	UseRows              *ebpf.VariableSpec `ebpf:"use_rows"`
 	WatermarkBytes       *ebpf.VariableSpec `ebpf:"watermark_bytes"`
@@ -188,6 +190,7 @@ type contextsVariables struct {
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	ReadStacks           *ebpf.Variable `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
 	UseRows              *ebpf.Variable `ebpf:"use_rows"`
 	WatermarkBytes       *ebpf.Variable `ebpf:"watermark_bytes"`

@@ -39,7 +39,8 @@ func (s *Sampler) known(id record.ProcessID) knownProcess {
 // tell tells what is known of a process. If it cannot be told, what was told before stays.
 func (s *Sampler) tell(id record.ProcessID, k knownProcess) error {
 	e := &k.entry
-	if !e.Labelled && !e.Filtered && e.List == 0 && e.Runtime == 0 {
+	// Where nobody tells mappings, an entry says that the process was looked at: else each sample of it would ask for that.
+	if !e.Labelled && !e.Filtered && e.List == 0 && e.Runtime == 0 && !s.config.FramePointersOnly {
 		return s.forget(id, k)
 	}
 	_, told := s.processes[id]

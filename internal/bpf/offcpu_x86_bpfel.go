@@ -62,6 +62,7 @@ const (
 	offcpuVarPageBytes            = "page_bytes"
 	offcpuVarPidNsInum            = "pid_ns_inum"
 	offcpuVarReadLabels           = "read_labels"
+	offcpuVarReadStacks           = "read_stacks"
 	offcpuVarSelectTargets        = "select_targets"
 	offcpuVarSwitchTellsState     = "switch_tells_state"
 	offcpuVarTypeThreadReturn     = "type_thread_return"
@@ -152,6 +153,7 @@ type offcpuVariableSpecs struct {
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	ReadStacks           *ebpf.VariableSpec `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
 	SwitchTellsState     *ebpf.VariableSpec `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
@@ -232,6 +234,7 @@ type offcpuVariables struct {
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	ReadStacks           *ebpf.Variable `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
 	SwitchTellsState     *ebpf.Variable `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`

@@ -41,6 +41,7 @@ const (
 	olderVarPageBytes            = "page_bytes"
 	olderVarPidNsInum            = "pid_ns_inum"
 	olderVarReadLabels           = "read_labels"
+	olderVarReadStacks           = "read_stacks"
 	olderVarSelectTargets        = "select_targets"
 	olderVarTypeCfaKind          = "type_cfa_kind"
 	olderVarTypeCounter          = "type_counter"
@@ -143,6 +144,7 @@ type olderVariableSpecs struct {
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	ReadStacks           *ebpf.VariableSpec `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
 	TypeCfaKind          *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
 	TypeCounter          *ebpf.VariableSpec `ebpf:"type_counter"`
@@ -230,6 +232,7 @@ type olderVariables struct {
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	ReadStacks           *ebpf.Variable `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
 	TypeCfaKind          *ebpf.Variable `ebpf:"type_cfa_kind"`
 	TypeCounter          *ebpf.Variable `ebpf:"type_counter"`

@@ -43,6 +43,7 @@ const (
 	olderoffcpuVarPageBytes            = "page_bytes"
 	olderoffcpuVarPidNsInum            = "pid_ns_inum"
 	olderoffcpuVarReadLabels           = "read_labels"
+	olderoffcpuVarReadStacks           = "read_stacks"
 	olderoffcpuVarSelectTargets        = "select_targets"
 	olderoffcpuVarSwitchTellsState     = "switch_tells_state"
 	olderoffcpuVarTypeThreadReturn     = "type_thread_return"
@@ -134,6 +135,7 @@ type olderoffcpuVariableSpecs struct {
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	ReadStacks           *ebpf.VariableSpec `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
 	SwitchTellsState     *ebpf.VariableSpec `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.VariableSpec `ebpf:"type_thread_return"`
@@ -216,6 +218,7 @@ type olderoffcpuVariables struct {
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	ReadStacks           *ebpf.Variable `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
 	SwitchTellsState     *ebpf.Variable `ebpf:"switch_tells_state"`
 	TypeThreadReturn     *ebpf.Variable `ebpf:"type_thread_return"`

@@ -165,6 +165,7 @@ const (
 	profilerVarPageBytes            = "page_bytes"
 	profilerVarPidNsInum            = "pid_ns_inum"
 	profilerVarReadLabels           = "read_labels"
+	profilerVarReadStacks           = "read_stacks"
 	profilerVarSelectTargets        = "select_targets"
 	profilerVarTypeCfaKind          = "type_cfa_kind"
 	profilerVarTypeCounter          = "type_counter"
@@ -272,6 +273,7 @@ type profilerVariableSpecs struct {
 	PageBytes            *ebpf.VariableSpec `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.VariableSpec `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.VariableSpec `ebpf:"read_labels"`
+	ReadStacks           *ebpf.VariableSpec `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.VariableSpec `ebpf:"select_targets"`
 	TypeCfaKind          *ebpf.VariableSpec `ebpf:"type_cfa_kind"`
 	TypeCounter          *ebpf.VariableSpec `ebpf:"type_counter"`
@@ -361,6 +363,7 @@ type profilerVariables struct {
 	PageBytes            *ebpf.Variable `ebpf:"page_bytes"`
 	PidNsInum            *ebpf.Variable `ebpf:"pid_ns_inum"`
 	ReadLabels           *ebpf.Variable `ebpf:"read_labels"`
+	ReadStacks           *ebpf.Variable `ebpf:"read_stacks"`
 	SelectTargets        *ebpf.Variable `ebpf:"select_targets"`
 	TypeCfaKind          *ebpf.Variable `ebpf:"type_cfa_kind"`
 	TypeCounter          *ebpf.Variable `ebpf:"type_counter"`

@@ -113,18 +113,23 @@ func TestProgramSourcesMeanwhile(t *testing.T) {
 // The first sample of a process that user space has not looked at is told, once, whatever it
 // began with, and whether labels are read or not.
 func TestFirstSampleIsTold(t *testing.T) {
-	for name, skip := range map[string]bool{"labels": false, "no labels": true} {
-		t.Run(name, func(t *testing.T) { testFirstSample(t, skip) })
+	for name, config := range map[string]Config{"labels": {}, "no labels": {SkipLabels: true}, "frame pointers": {FramePointersOnly: true}} {
+		t.Run(name, func(t *testing.T) { testFirstSample(t, config) })
 	}
 }
 
-func testFirstSample(t *testing.T, skipLabels bool) {
+func testFirstSample(t *testing.T, config Config) {
 	t.Helper()
-	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, SkipLabels: skipLabels})
+	config.SamplesPerSecond, config.RingBufferBytes = 997, 1<<20
+	s := newSampler(t, config)
 	require.NoError(t, s.Follow())
 	program := buildTarget(t)
 	known, first := startTarget(t, program, "labels-1"), startTarget(t, program, "labels-1")
-	require.NoError(t, s.SetUnwindMappings(identify(t, s, known.pid), nil, 0))
+	if config.FramePointersOnly { // nobody tells mappings
+		require.NoError(t, s.SetLabelSources(identify(t, s, known.pid), nil))
+	} else {
+		require.NoError(t, s.SetUnwindMappings(identify(t, s, known.pid), nil, 0))
+	}
 	require.NoError(t, s.Start())
 	var mu sync.Mutex
 	told := map[record.ProcessID]int{}
@@ -245,6 +250,24 @@ func samplesToldAtEnd(t *testing.T) (told int) {
 	}
 	require.NoError(t, s.Close())
 	return told
+}
+
+// Who needs no stacks has none walked.
+func TestSkipStacks(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20, SkipStacks: skip})
+		target := startTarget(t, buildTarget(t), "labels-1")
+		require.NoError(t, s.Start())
+		samples, frames := 0, 0
+		readUntil(t, s, func(r *Record) bool {
+			frames += len(r.KernelFrames) + len(r.UserFrames)
+			if r.PID == target.pid {
+				samples++
+			}
+			return samples == 10
+		})
+		require.Equal(t, skip, frames == 0)
+	}
 }
 
 // execsOf makes a sampler whose events wait for ever if they can, and a program that is told to

@@ -113,6 +113,7 @@ func (s *Sampler) load() error {
 	c := &s.config
 	s.knobs = map[string]any{
 		profilerVarReadLabels:      flag(!c.SkipLabels),
+		profilerVarReadStacks:      flag(!c.SkipStacks),
 		profilerVarMaxKernelFrames: lowered(cmp.Or(c.maxKernelFrames, kernelFrames()), record.MaxKernelFrames),
 		profilerVarUseRows:         flag(!c.FramePointersOnly),
 		profilerVarSelectTargets:   flag(c.SelectTargets),

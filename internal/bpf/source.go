@@ -21,8 +21,8 @@ func (s *Sampler) SetLabelSources(id record.ProcessID, sources []record.LabelSou
 	s.processesMu.Lock()
 	defer s.processesMu.Unlock()
 	k := s.known(id)
-	if len(sources) == 0 && k == (knownProcess{}) {
-		return nil // as most
+	if len(sources) == 0 && k == (knownProcess{}) && !s.config.FramePointersOnly {
+		return nil // as most: what their mappings are will be told
 	}
 	k.entry.Filtered = false
 	if len(sources) == 0 {

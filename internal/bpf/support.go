@@ -166,8 +166,21 @@ func refusingParanoia() int {
 	return 0
 }
 
+// yamaNobody is a kernel.yama.ptrace_scope at which nobody may attach to a process (Documentation/admin-guide/LSM/Yama.rst).
+const yamaNobody = 3
+
+// yamaScope returns kernel.yama.ptrace_scope, or 0 where the kernel has no Yama.
+func yamaScope() int {
+	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		return 0
+	}
+	scope, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return scope
+}
+
 // Degradations says in a sentence each what it costs that the caller lacks capabilities which
-// sampling does without, or does not see the host's processes.
+// sampling does without, may not read memory, or does not see the host's processes.
 func Degradations() ([]string, error) {
 	caps, err := effectiveCapabilities()
 	if err != nil {
@@ -177,7 +190,7 @@ func Degradations() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return degradations(caps, namespace, othersRefused(os.Readlink)), nil
+	return degradations(caps, namespace, othersRefused(os.Readlink), yamaScope()), nil
 }
 
 // othersRefused reports whether processes outside of a container may not be read. Of the first process alone that says
@@ -192,8 +205,8 @@ func othersRefused(readlink func(string) (string, error)) bool {
 }
 
 // degradations are those for want of capabilities, in a PID namespace (0: the first), where processes outside of a
-// container may not be read, or may.
-func degradations(caps uint64, namespace uint32, refused bool) (sentences []string) {
+// container may not be read, or may, with a kernel.yama.ptrace_scope.
+func degradations(caps uint64, namespace uint32, refused bool, yama int) (sentences []string) {
 	if namespace != 0 {
 		sentences = append(sentences, "the collector has a PID namespace of its own, as in a container without the host's PIDs: "+
 			"processes outside of it are sampled, but have no PID, user, container, labels or names of functions; give it the host's (--pid=host, hostPID: true), which for a node that is a container itself (kind) are the node's")
@@ -215,6 +228,10 @@ func degradations(caps uint64, namespace uint32, refused bool) (sentences []stri
 	} else if refused {
 		sentences = append(sentences, "processes outside of the collector's container cannot be read, though CAP_SYS_PTRACE is there: they have no labels and, on older kernels, no unwind rows and no names of functions; "+
 			"AppArmor or SELinux refuses it (appArmorProfile: {type: Unconfined}), or the capability is that of a user namespace only")
+	}
+	if yama >= yamaNobody {
+		sentences = append(sentences, fmt.Sprintf("kernel.yama.ptrace_scope is %d: nobody may read the memory of a process from user space, so that labels of some libraries, process contexts, "+
+			"and functions of Python, Java and JavaScript are missing; 2 lets CAP_SYS_PTRACE read it, after a restart of the host", yama))
 	}
 	if lacks(unix.CAP_DAC_READ_SEARCH, unix.CAP_DAC_OVERRIDE) {
 		add("CAP_DAC_READ_SEARCH", "executables and libraries that not everyone may read, or that were deleted since they were loaded, have no labels, no unwind rows and no names of functions")

@@ -143,15 +143,18 @@ func TestChosen(t *testing.T) {
 
 func TestDegradations(t *testing.T) {
 	const all = 1<<64 - 1
-	require.Empty(t, degradations(all, 0, false))
-	require.Empty(t, degradations(all&^(1<<unix.CAP_DAC_READ_SEARCH)&^(1<<unix.CAP_CHECKPOINT_RESTORE), 0, false), "others stand in for these")
-	require.Len(t, degradations(0, 0, false), 4)
-	require.Len(t, degradations(0, 0, true), 4, "there is a reason")
-	require.Len(t, degradations(1<<unix.CAP_SYSLOG, 0, false), 3)
-	require.Len(t, degradations(all, 1, false), 1)
-	refused := degradations(all, 0, true)
+	require.Empty(t, degradations(all, 0, false, 2))
+	require.Empty(t, degradations(all&^(1<<unix.CAP_DAC_READ_SEARCH)&^(1<<unix.CAP_CHECKPOINT_RESTORE), 0, false, 2), "others stand in for these")
+	require.Len(t, degradations(0, 0, false, 2), 4)
+	require.Len(t, degradations(0, 0, true, 2), 4, "there is a reason")
+	require.Len(t, degradations(1<<unix.CAP_SYSLOG, 0, false, 2), 3)
+	require.Len(t, degradations(all, 1, false, 2), 1)
+	refused := degradations(all, 0, true, 2)
 	require.Len(t, refused, 1)
 	require.Contains(t, refused[0], "AppArmor")
+	refused = degradations(all, 0, false, yamaNobody)
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "ptrace_scope is 3")
 }
 
 // One process that may not be read is no sign that others may not.

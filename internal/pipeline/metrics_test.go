@@ -225,6 +225,7 @@ func TestWithoutProfiles(t *testing.T) {
 	o := Defaults()
 	only := o.withoutProfiles()
 	require.True(t, only.Labels.Skip, "no label is asked for")
+	require.True(t, only.Unwind.Skip)
 	require.True(t, only.Unwind.FramePointersOnly)
 	require.True(t, only.Symbols.Skip)
 	require.Equal(t, Defaults(), o)

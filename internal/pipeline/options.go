@@ -156,6 +156,8 @@ type AttributeOptions struct {
 
 // UnwindOptions say how user stacks are walked.
 type UnwindOptions struct {
+	// Skip has no stacks read.
+	Skip bool
 	// FramePointersOnly walks them by frame pointer; else by the unwind rows of the
 	// executables, where there are any.
 	FramePointersOnly bool
@@ -283,7 +285,7 @@ func orDefault[T comparable](value *T, otherwise T) { *value = cmp.Or(*value, ot
 // withoutProfiles returns the options of a pipeline that makes metrics only: what profiles
 // alone have costs nothing then.
 func (o Options) withoutProfiles() Options {
-	o.Unwind.FramePointersOnly, o.Symbols.Skip = true, true
+	o.Unwind.Skip, o.Unwind.FramePointersOnly, o.Symbols.Skip = true, true, true
 	o.Attributes.Trace, o.Attributes.ThreadID, o.Attributes.ThreadName, o.Attributes.CPU = false, false, false, false
 	o.Labels.Skip = o.Labels.Skip || len(o.Metrics.LabelKeys) == 0
 	return o

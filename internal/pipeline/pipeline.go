@@ -203,6 +203,7 @@ func samplerConfig(o *Options, on bpf.CPUs, selection *process.Selection, eventR
 		MaxTableBytes:     maps.unwind,
 		OffCPURingBytes:   maps.offCPURing,
 		SkipLabels:        o.Labels.Skip,
+		SkipStacks:        o.Unwind.Skip,
 		FramePointersOnly: o.Unwind.FramePointersOnly,
 		WholeVerifierLog:  o.Kernel.WholeVerifierLog,
 	}

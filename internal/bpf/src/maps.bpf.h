@@ -7,6 +7,7 @@
 
 /* Knobs, fixed when the programs are loaded. */
 const volatile __u32 read_labels = 1;
+const volatile __u32 read_stacks = 1;
 const volatile __u32 max_kernel_frames = MAX_KERNEL_FRAMES;
 const volatile __u64 watermark_bytes = 1 << 20;	       /* of unread samples that wake the reader */
 const volatile __u64 events_watermark_bytes = 1 << 16; /* of unread events that can wait */

@@ -68,8 +68,7 @@ static __always_inline void come_back(const struct task_struct *task, __u64 used
 	back.time_ns = bpf_ktime_get_ns() - (used_ns - left->used_ns);
 	back.thread = id.thread;
 	bpf_map_delete_elem(&off_cpu_threads, &id);
-	if (bpf_ringbuf_output(&samples, &back, sizeof(back),
-			       wakeup_flags(bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA), sizeof(back))))
+	if (bpf_ringbuf_output(&samples, &back, sizeof(back), wakeup_flags(sizeof(back))))
 		count(COUNTER_RETURNS_LOST);
 }
 

@@ -11,12 +11,14 @@
 #include "threadpointer.bpf.h"
 
 /*
- * When a reader has to be woken for a record of so many bytes, where so many are unread: each time the
- * watermark is crossed. Two CPUs can both miss the crossing; the reader's timer
- * catches that.
+ * When the reader has to be woken for a record of so many bytes, which comes next: each time the
+ * watermark is crossed. Two CPUs can both miss the crossing, the less often the shorter this is asked
+ * before; the reader's timer catches that.
  */
-static __always_inline __u64 wakeup_flags(__u64 unread, __u32 bytes)
+static __always_inline __u64 wakeup_flags(__u32 bytes)
 {
+	__u64 unread = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+
 	return unread < watermark_bytes && unread + ring_bytes(bytes) >= watermark_bytes ? BPF_RB_FORCE_WAKEUP
 											 : BPF_RB_NO_WAKEUP;
 }
@@ -39,7 +41,7 @@ static __always_inline bool submit(struct scratch *s, const struct room *room, _
 		bytes = sizeof(s->header) + SAMPLE_BODY_BYTES;
 	if (unlikely(share) && !share_has_room(share, bytes))
 		return false;
-	if (unlikely(bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(room->unread, bytes)))) {
+	if (unlikely(bpf_ringbuf_output(&samples, &s->header, bytes, wakeup_flags(bytes)))) {
 		count(COUNTER_DROPPED_RING_FULL);
 		return false;
 	}
@@ -132,7 +134,8 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 		find_entry(s);
 	} else {
 		__builtin_memset(&s->entry, 0, sizeof(s->entry));
-		s->entry.by_sample = !s->header.kernel_thread; /* it ends, and may not have been sampled before */
+		/* It ends, and may not have been sampled before; else it is a thread that the kernel works with. */
+		s->entry.by_sample = !s->header.kernel_thread && FIELD(task, flags) & PF_EXITING;
 	}
 	if (read_labels && unlikely(s->entry.labelled))
 		at = read_label_sources(id, own_thread_pointer(task, id), GO_REGISTER(&s->user), compat);
@@ -140,6 +143,8 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 		at = MAX_LABEL_BYTES;
 	s->header.label_bytes = at;
 
+	if (!read_stacks)
+		return sizeof(s->header) + at;
 	if (unlikely(!user)) {
 		s->header.kernel_frames = kernel_stack(s, ctx, at);
 		at += 8 * s->header.kernel_frames;
