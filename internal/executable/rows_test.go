@@ -829,3 +829,49 @@ func TestBuilderAnswersInTime(t *testing.T) {
 	f.finished(b)
 	require.Empty(t, f.shares.stuck)
 }
+
+// What a file takes beyond a piece holds up the files of its user, and not those of others.
+func TestLongBuildHoldsUpItsUser(t *testing.T) {
+	f := newRowsFake(t, nil)
+	files, _ := f.start("sleep")
+	const user, other = 1, 2
+	f.Of(files[0], Waiter{Handle: 1, UID: user})
+	calls := 0
+	f.cpuTime = func() int64 {
+		if calls++; calls == 1 {
+			return 0
+		}
+		return 4 * buildPiece
+	}
+	var times buildTimes
+	now := f.clock.Load()
+	built, _ := f.buildNext(t.Context(), &times, &builder{})
+	require.True(t, built)
+	require.Equal(t, now+3*buildPiece, *times.of(files[0]))
+
+	mine, theirs, both, large := &File{}, &File{}, &File{}, &File{}
+	large.key.Size = smallFile + 1
+	f.Of(mine, Waiter{Handle: 1, UID: user})
+	f.Of(large, Waiter{Handle: 1, UID: user})
+	next := func(want *File, after, wait int64) {
+		t.Helper()
+		got, waits := f.next(&times, now+after)
+		require.Equal(t, want, got)
+		require.Equal(t, wait, waits)
+	}
+	next(large, 0, 0)
+	f.Of(theirs, Waiter{Handle: 2, UID: other})
+	f.Of(both, Waiter{Handle: 1, UID: user})
+	f.Of(both, Waiter{Handle: 2, UID: other})
+	next(nil, 0, 3*buildPiece)
+	next(both, 3*buildPiece, 0)
+	next(theirs, 3*buildPiece, 0)
+	next(nil, 3*buildPiece, 9*buildPiece)
+	next(mine, 12*buildPiece, 0)
+
+	f.clock.Add(12 * buildPiece)
+	f.pause(other, mine, buildPiece)
+	require.NotContains(t, f.shares.again, uint32(other))
+	f.pause(other, mine, buildPiece+1)
+	require.NotContains(t, f.shares.again, uint32(user), "that is over")
+}

@@ -23,6 +23,9 @@ const (
 	// multiple of that, must not hold up what takes milliseconds.
 	buildShare = 4
 	smallFile  = 8 << 20
+	// buildPiece of the CPU time that a file takes is what the files of other users have to wait for.
+	// The rest is paid back beside what they take.
+	buildPiece = int64(500 * time.Millisecond)
 	// memoryDelay is how long building waits when memory is scarce, before it looks again.
 	memoryDelay = time.Second
 	// stuckAfter is when the goroutine that builds rows is given up: a file can block whoever
@@ -54,11 +57,11 @@ func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
 	best, bestTurn := -1, int64(0)
 	waitNs = -1
 	for i, f := range r.wanted {
-		turn, may := r.shares.turn(&f.rows)
+		turn, again, may := r.shares.turn(f)
 		if !may {
 			continue
 		}
-		if wait := *times.of(f) - now; wait > 0 {
+		if wait := max(*times.of(f), again) - now; wait > 0 {
 			if waitNs < 0 || wait < waitNs {
 				waitNs = wait
 			}
@@ -230,8 +233,11 @@ func (r *Rows) buildNext(ctx context.Context, times *buildTimes, b *builder) (bu
 	r.build(ctx, f, asked, asker, b)
 	spent := r.cpuTime() - began
 	r.spend(by, spent)
-	r.opts.CPU.Spend(budget.Rows, time.Duration(spent))
-	*times.of(f) = r.opts.Now() + (buildShare-1)*spent
+	r.pause(by, f, spent)
+	piece := min(spent, buildPiece)
+	r.opts.CPU.Spend(budget.Rows, time.Duration(piece))
+	r.opts.CPU.Defer(budget.Rows, time.Duration(spent-piece))
+	*times.of(f) = r.opts.Now() + (buildShare-1)*piece
 	return true, 0
 }
 

@@ -22,10 +22,13 @@ const (
 type shares struct {
 	spent    map[uint32]int64 // CPU time in ns, lately
 	halvedNs int64
-	stuck    map[uint32]int // workers that were given up
+	again    map[uint32]*buildTimes // when the next file may be built for a user, whose last one took long
+	stuck    map[uint32]int         // workers that were given up
 }
 
-func newShares() shares { return shares{spent: map[uint32]int64{}, stuck: map[uint32]int{}} }
+func newShares() shares {
+	return shares{spent: map[uint32]int64{}, again: map[uint32]*buildTimes{}, stuck: map[uint32]int{}}
+}
 
 // maxOthers users beside the first, and there is always one through whose process a file may be opened: no more are at
 // their bound when all builders are.
@@ -45,16 +48,22 @@ func (s *shares) mayOpen(uid uint32) bool { return s.stuck[uid] < maxStuckOfUser
 // mayOpenFor is mayOpen for what a process asks for.
 func (s *shares) mayOpenFor(a asking) bool { return s.mayOpen(a.by.Owner.UID) }
 
-// turn tells which files come before others, those with a lower number, and whether a file may
-// be built at all. A file that processes of several users wait for has the best of theirs.
-func (s *shares) turn(f *fileRows) (turn int64, may bool) {
-	turn = math.MaxInt64
-	for uid := range f.users {
-		if s.mayOpen(uid) {
-			turn = min(turn, s.spent[uid]/turnTime)
+// turn tells which files come before others, those with a lower number, when a file may be built,
+// and whether it may at all. A file that processes of several users wait for has the best of theirs.
+func (s *shares) turn(f *File) (turn, again int64, may bool) {
+	turn, again = math.MaxInt64, math.MaxInt64
+	for uid := range f.rows.users {
+		if !s.mayOpen(uid) {
+			continue
+		}
+		turn = min(turn, s.spent[uid]/turnTime)
+		if times := s.again[uid]; times != nil {
+			again = min(again, *times.of(f))
+		} else {
+			again = 0
 		}
 	}
-	return turn, s.mayOpen(f.uid) || slices.ContainsFunc(f.others, s.mayOpenFor)
+	return turn, again, s.mayOpen(f.rows.uid) || slices.ContainsFunc(f.rows.others, s.mayOpenFor)
 }
 
 // choose has a file that may be built opened through a process of a user for whom that may be done: who has asked first
@@ -86,6 +95,21 @@ func (r *Rows) spend(uid uint32, ns int64) {
 		s.halvedNs = now
 	}
 	s.spent[uid] += ns
+}
+
+// pause has the next file of a user wait who had one that took long.
+func (r *Rows) pause(uid uint32, f *File, ns int64) {
+	if ns <= buildPiece {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, now := &r.shares, r.opts.Now()
+	maps.DeleteFunc(s.again, func(_ uint32, times *buildTimes) bool { return max(times[0], times[1]) <= now })
+	if s.again[uid] == nil {
+		s.again[uid] = &buildTimes{}
+	}
+	*s.again[uid].of(f) = now + (buildShare-1)*ns
 }
 
 // unstick notes that a file has answered after all. Rows.mu is held.
