@@ -147,6 +147,9 @@ func (p *process) readCode(mem langruntime.Memory, object uint64, cookie uint32)
 	case before.name == "":
 		return nil, fmt.Errorf("%w: code without a name", langruntime.ErrGone)
 	case !before.nmethod():
+		if again := p.blob(r, object); r.err != nil || again.cookie != cookie || again.name != before.name {
+			return nil, fmt.Errorf("%w: it was replaced", langruntime.ErrGone)
+		}
 		return stub(before.name), nil
 	}
 	c, err := p.compiled(r, before)

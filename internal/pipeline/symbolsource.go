@@ -28,11 +28,11 @@ type fileSource struct {
 
 // Open implements symbol.Source.
 func (s fileSource) Open() (symbol.Contents, int64, error) {
-	tid, err := s.table.Thread(s.process)
+	thread, err := s.table.Thread(s.process)
 	if err != nil {
-		tid = 0
+		thread.TID = 0
 	}
-	f, size, err := s.File.OpenBy(s.mapping.AskedFor(tid, executable.Owner{UID: s.info.UID, Container: s.info.ContainerID}))
+	f, size, err := s.File.OpenBy(s.mapping.AskedFor(thread.TID, executable.Owner{UID: s.info.UID, Container: s.info.ContainerID}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -74,13 +74,13 @@ func (s fileSource) openPath(root symbol.Root, path string) (*os.File, procfs.Pa
 	if root == symbol.HostRoot {
 		below = procfs.OurRoot
 	}
-	tid, gone := s.table.Thread(s.process)
+	thread, gone := s.table.Thread(s.process)
 	if gone == nil {
-		f, info, err := s.fs.OpenPath(tid, below, path, 0)
+		f, info, err := s.fs.OpenPath(thread.TID, below, path, 0)
 		if err != nil {
 			return nil, procfs.PathInfo{}, err
 		}
-		if _, gone = s.table.Thread(s.process); gone == nil {
+		if gone = s.table.Still(s.process, thread); gone == nil {
 			return f, info, nil
 		}
 		f.Close() // rights and root may have been another's
@@ -117,36 +117,39 @@ const mapSlack = time.Second
 // namespace of the process, PID being the one that the process itself sees. The file
 // must belong to the process's user, or to root and be readable by that user, and be no
 // link: otherwise a process could have us read, and emit as names, what it may not read.
+// Others must not have written it: it has no other name, by which they could have put it there,
+// and only its owner and his own group may write it.
 //
 // A map that was changed last before the process began is that of another one, which had its PID: in a container that
 // was started again, or after PIDs have wrapped, or before an exec. It counts once the process writes to it. The times
 // are compared by CLOCK_REALTIME: if that was set forward after the last write, the process's own map is none until the
 // next write; if it was set back, another's may count.
 func (s mapSource) OpenMap() (symbol.MapFile, error) {
-	tid, err := s.table.Thread(s.process)
+	thread, err := s.table.Thread(s.process)
 	if err != nil {
 		return symbol.MapFile{}, os.ErrNotExist // it has gone
 	}
-	status, err := s.fs.Status(tid)
+	status, err := s.fs.Status(thread.TID)
 	if err != nil {
 		return symbol.MapFile{}, err
 	}
 	// Of a thread that is not the leader, NSpid is its own id.
 	pid := status.NSPID
-	if tid != s.info.PID {
+	if thread.TID != s.info.PID {
 		if leader, err := s.fs.Status(s.info.PID); err == nil {
 			pid = leader.NSPID
 		}
 	}
-	f, info, err := s.fs.OpenPath(tid, procfs.ProcessRoot, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
+	f, info, err := s.fs.OpenPath(thread.TID, procfs.ProcessRoot, fmt.Sprintf("/tmp/perf-%d.map", pid), unix.O_NOFOLLOW)
 	if err != nil {
 		return symbol.MapFile{}, err
 	}
-	if _, gone := s.table.Thread(s.process); gone != nil {
+	if s.table.Still(s.process, thread) != nil {
 		f.Close()
 		return symbol.MapFile{}, os.ErrNotExist // it may have been another's
 	}
-	if info.UID != info.User && info.UID != 0 {
+	ownGroup := len(status.GIDs) > 0 && status.GIDs[0] == info.GID
+	if info.UID != info.User && info.UID != 0 || info.Shared || info.GroupWrites && !ownGroup {
 		f.Close()
 		return symbol.MapFile{}, errOwner
 	}

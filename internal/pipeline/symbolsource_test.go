@@ -85,6 +85,25 @@ func TestMapSource(t *testing.T) {
 	require.Equal(t, text, string(got))
 	require.NoError(t, f.Close())
 
+	for _, c := range []struct {
+		mode  os.FileMode
+		group int
+		want  error
+	}{{0o660, user, nil}, {0o640, 12345, nil}, {0o660, 12345, errOwner}, {0o606, user, errOwner}, {0o600, user, nil}} {
+		require.NoError(t, os.Chown(path, user, c.group))
+		require.NoError(t, os.Chmod(path, c.mode))
+		f, err := s.OpenMap()
+		require.ErrorIs(t, err, c.want, "%v", c)
+		if err == nil {
+			require.NoError(t, f.Close())
+		}
+	}
+	require.NoError(t, os.Link(path, path+".link"))
+	t.Cleanup(func() { _ = os.Remove(path + ".link") })
+	_, err = s.OpenMap()
+	require.ErrorIs(t, err, errOwner, "a file of the user's from elsewhere, which others may write there")
+	require.NoError(t, os.Remove(path+".link"))
+
 	_, err = source(time.Second).OpenMap()
 	require.ErrorIs(t, err, os.ErrNotExist, "another process has the PID")
 

@@ -318,9 +318,9 @@ func (t *Table) readFunctions(p *Process) {
 	}
 	keys := p.functions.take()
 	read := make([]readFunction, len(keys))
-	tid, err := t.Thread(p)
+	thread, err := t.Thread(p)
 	if err == nil && runtime != nil {
-		mem := t.opts.memory(tid)
+		mem := t.opts.memory(thread.TID)
 		tried := t.readWithin(p, keys, read, func(k functionKey) langruntime.Function {
 			if k.kind != runtime.Kind() {
 				return nil
@@ -333,7 +333,7 @@ func (t *Table) readFunctions(p *Process) {
 		})
 		p.functions.giveBack(keys[tried:])
 		keys = keys[:tried]
-		_, err = t.Thread(p)
+		err = t.Still(p, thread)
 	}
 	gap := functionsGap
 	switch {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -322,11 +323,20 @@ func TestFunctionGone(t *testing.T) {
 type failingRuntime struct {
 	*fakeRuntime
 	failures, reads int
+	meanwhile       func() // what else happens while it is read; nil: nothing
 }
 
-func (r *failingRuntime) Open(langruntime.Memory, uint64) (langruntime.Process, error) { return r, nil }
+func (r *failingRuntime) Open(langruntime.Memory, uint64) (langruntime.Process, error) {
+	if r.meanwhile != nil {
+		r.meanwhile()
+	}
+	return r, nil
+}
 
 func (r *failingRuntime) Read(langruntime.Memory, uint64, uint32) (langruntime.Function, error) {
+	if r.meanwhile != nil {
+		r.meanwhile()
+	}
 	if r.reads++; r.reads <= r.failures {
 		return nil, langruntime.ErrGone
 	}
@@ -340,7 +350,7 @@ func failingFake(t *testing.T, failures int) (f *fake, p *Process, runtime *fail
 	f.image(42, 500, "/bin/some")
 	p = f.Lookup(image1, 42, nobody, nil)
 	f.work()
-	runtime = &failingRuntime{&fakeRuntime{kind: record.RuntimeCPython}, failures, 0}
+	runtime = &failingRuntime{&fakeRuntime{kind: record.RuntimeCPython}, failures, 0, nil}
 	info := *p.Info()
 	info.Mappings = append(info.Mappings, runtime.mapping("some"))
 	info.Mappings[len(info.Mappings)-1].File.Facts().Runtime = runtime
@@ -355,6 +365,26 @@ func (f *fake) named(p *Process) []langruntime.Frame {
 	f.advance(int64(functionsGap))
 	f.work()
 	return p.Functions(nil, record.RuntimeWord(stack(0, 1)[1]), stack(0, 1)[2])
+}
+
+// What is read while the process executes another program, of which the event has not come yet, is not taken for the
+// former's: it may be of another user.
+func TestFunctionsOfNextProgram(t *testing.T) {
+	f, p, runtime := failingFake(t, 0)
+	executes := func() {
+		f.startStack++
+		f.image(42, 500, "/bin/other")
+	}
+	runtime.meanwhile = executes
+	require.Empty(t, f.named(p))
+	require.Equal(t, 1, runtime.reads)
+	require.Zero(t, f.Stats().FunctionsGone, "they are read again")
+
+	p.worker().opened.process = nil
+	require.Nil(t, f.openRuntime(p, p.Info()))
+	runtime.meanwhile = nil
+	f.advance(int64(time.Minute))
+	require.NotNil(t, f.openRuntime(p, p.Info()))
 }
 
 // A function that was missed once, as it may have been moved just then, is there in the next interval.

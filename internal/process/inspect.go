@@ -22,7 +22,7 @@ var (
 	ErrKernelThread = errors.New("a kernel thread, which runs no program")
 
 	// ErrPermission says that the process may not be read.
-	ErrPermission = errors.New("no permission to read the process: that takes its user or CAP_SYS_PTRACE")
+	ErrPermission = errors.New("no permission to read the process: that takes its user or CAP_SYS_PTRACE, and a kernel.yama.ptrace_scope below 3")
 
 	// ErrArchitecture says that the program is for another machine, or for 32 bits.
 	ErrArchitecture = errors.New("a program for another architecture")

@@ -27,8 +27,10 @@ const (
 	maxPathBytes = 1 << 20
 	// maxOpening is the CPU time for which one look opens files: a process may map many that take long each.
 	maxOpening = 2 * time.Second
-	// keptScratch is the length of the buffer that a worker keeps between processes.
-	keptScratch = 8 << 10
+	// maxPlaces of a process's mappings of files are known at a time, of files with code, and of the
+	// latest ones: the first mappings of a file come right before its code. A look that has to wait keeps them.
+	maxPlaces    = 8 << 10
+	latestPlaces = 1 << 10
 	// vsyscallPath names what is no mapping of the process.
 	vsyscallPath = "[vsyscall]"
 	// damagedNumber is that of executable.File.FirstTime for files whose label sources cannot
@@ -45,14 +47,16 @@ const (
 // scratch holds the mappings of the process that a worker is reading.
 type scratch struct {
 	lines procfs.MappingReader
-	files []procfs.Mapping // all that show files, without their paths
+	files []procfs.Mapping // those that show files with code, without their paths
 	exec  []procfs.Mapping // executable ones
 	// around has the mappings of files between which those of exec without a file are, by their
 	// numbers there, where both show the same file.
 	around map[int]*executable.Around
 	shown  map[deviceInode]int // mappings in exec, by file
 	cut    bool
-	code   uint64 // bytes that are executable and not writable
+	// crowded says that there is nothing more to be had from giving way.
+	crowded bool
+	code    uint64 // bytes that are executable and not writable
 	// contexts are the addresses of what may be a process context.
 	contexts []uint64
 }
@@ -63,6 +67,7 @@ type deviceInode struct{ dev, inode uint64 }
 // read reads the mappings of a process.
 func (s *scratch) read(fs procfs.FS, pid int) error {
 	s.files, s.exec, s.contexts, s.cut, s.code = s.files[:0], s.exec[:0], s.contexts[:0], false, 0
+	s.crowded = false
 	clear(s.around)
 	if s.shown == nil {
 		s.shown = map[deviceInode]int{}
@@ -82,7 +87,7 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 		if m.Inode != 0 {
 			place := m
 			place.Path = "" // a path of several KiB for each mapping would add up
-			s.files = append(s.files, place)
+			s.place(&place)
 			if anonymous > before && m.Dev == below.Dev && m.Inode == below.Inode {
 				paths += s.surround(after, &executable.Around{Below: below, Above: place})
 			}
@@ -119,6 +124,25 @@ func (s *scratch) read(fs procfs.FS, pid int) error {
 	return nil
 }
 
+// place keeps a mapping of a file. Where there are too many, those of files that are no libraries give way: without code,
+// or with code that was generated.
+func (s *scratch) place(m *procfs.Mapping) {
+	if len(s.files) == maxPlaces && !s.crowded {
+		latest := len(s.files) - latestPlaces
+		earlier := slices.DeleteFunc(s.files[:latest:latest], func(m procfs.Mapping) bool {
+			shown := s.shown[deviceInode{m.Dev, m.Inode}]
+			return shown == 0 || shown >= maxFileMappings
+		})
+		s.files = append(earlier, s.files[latest:]...)
+		s.crowded = len(s.files) > maxPlaces/2
+	}
+	if len(s.files) == maxPlaces {
+		s.cut = true
+		return
+	}
+	s.files = append(s.files, *m)
+}
+
 // surround notes what is around the mappings without a file from a number in exec on, and returns
 // the bytes of the paths that it keeps.
 func (s *scratch) surround(after int, around *executable.Around) (paths int) {
@@ -148,13 +172,10 @@ func (s *scratch) addMoved(mappings []executable.Mapping) {
 	}
 }
 
-// release lets go of what the last process had, and of buffers that only few processes need.
+// release lets go of what the last process had.
 func (s *scratch) release() {
 	clear(s.exec) // it has paths
 	s.around = nil
-	if cap(s.files) > keptScratch {
-		s.files = nil
-	}
 }
 
 // execPages is how many pages the process has executable and not writable, as the kernel

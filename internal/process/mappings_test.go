@@ -3,10 +3,12 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -275,7 +277,7 @@ func TestPathsAreBounded(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))
 	var maps strings.Builder
 	path := strings.Repeat("/"+strings.Repeat("d", 200), 20)
-	for i := range keptScratch + 1 {
+	for i := range maxPlaces / 2 {
 		perms := "r--p"
 		if i < 2*maxPathBytes/len(path) {
 			perms = "r-xp"
@@ -293,14 +295,63 @@ func TestPathsAreBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, kept, maxPathBytes)
 	require.Greater(t, kept, maxPathBytes-2*len(path))
-	require.Len(t, s.files, keptScratch+1)
+	require.Len(t, s.files, maxPlaces/2)
 	for _, m := range s.files {
 		require.Empty(t, m.Path)
 	}
 	exec := s.exec
 	s.release()
-	require.Nil(t, s.files)
 	require.Empty(t, exec[0].Path)
+}
+
+// Of very many mappings of files, those of libraries are known: a look that has to wait keeps them, however many a
+// program makes.
+func TestPlacesAreBounded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		inode func(i int) int
+		perms func(i int) string
+		cut   bool
+	}{
+		"data":           {func(i int) int { return 100 + i }, func(int) string { return "rw-p" }, false},
+		"generated code": {func(int) int { return 100 }, func(i int) string { return [2]string{"r-xp", "rw-p"}[i%2] }, false},
+		"a library's":    {func(int) int { return 1 }, func(int) string { return "rw-p" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(root, "7"), 0o755))
+			var maps strings.Builder
+			addr := 0x1000
+			add := func(inode int, perms string) {
+				fmt.Fprintf(&maps, "%x-%x %s 00000000 08:01 %d /file%d\n", addr, addr+0x1000, perms, inode, inode)
+				addr += 0x2000
+			}
+			library := func(inode int) {
+				for _, perms := range []string{"r--p", "r-xp", "r--p", "rw-p"} {
+					add(inode, perms)
+				}
+			}
+			library(1)
+			for i := range 3 * maxPlaces {
+				add(tc.inode(i), tc.perms(i))
+			}
+			library(2)
+			require.NoError(t, os.WriteFile(filepath.Join(root, "7", "maps"), []byte(maps.String()), 0o644))
+			var s scratch
+			require.NoError(t, s.read(procfs.FS{Root: root}, 7))
+			require.LessOrEqual(t, len(s.files), maxPlaces)
+			require.True(t, slices.IsSortedFunc(s.files, func(a, b procfs.Mapping) int { return cmp.Compare(a.Start, b.Start) }))
+			known := map[uint64]int{}
+			for _, m := range s.files {
+				known[m.Inode]++
+			}
+			require.GreaterOrEqual(t, known[1], 4)
+			if !tc.cut {
+				require.Equal(t, 4, known[1])
+				require.Equal(t, 4, known[2])
+			}
+			require.Equal(t, tc.cut || name == "generated code", s.cut)
+		})
+	}
 }
 
 // Only code that cannot be written, with mappings of one file around it, may be that file's; and when these go, it

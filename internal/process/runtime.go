@@ -83,14 +83,14 @@ func (t *Table) openFirst(p *Process, info *Info) (process langruntime.Process, 
 		}
 		return nil, false
 	}
-	tid, err := t.Thread(p)
+	thread, err := t.Thread(p)
 	if err != nil {
 		return nil, false
 	}
 	watch := t.startWatch()
-	opened, err := o.runtime.Open(t.opts.memory(tid), m.Bias)
+	opened, err := o.runtime.Open(t.opts.memory(thread.TID), m.Bias)
 	cost := watch.stop()
-	if _, gone := t.Thread(p); gone != nil { // it may have been another process
+	if t.Still(p, thread) != nil { // it may have been another process
 		return nil, false
 	}
 	o.againNs, o.awaited = now+max(int64(startingGap)<<o.attempt, cost.gap(retryCostShare)), false

@@ -8,15 +8,32 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 )
 
+// A Thread is one through which a process is read, and what tells another program in its place: one that the process
+// executes, or that has the id of a thread that has ended.
+type Thread struct {
+	TID        int
+	startStack uint64 // of the program, which most often differs (procfs.Stat)
+}
+
 // Thread returns a living thread of a process: its leader, or another one if the
 // leader has exited. It makes sure that the PID is still that process's; whoever reads
-// /proc by it asks again afterwards. It reads /proc.
-func (r *reader) Thread(p *Process) (tid int, err error) {
+// by it asks Still afterwards. It reads /proc.
+func (r *reader) Thread(p *Process) (Thread, error) {
 	if p.pid == 0 {
-		return 0, procfs.ErrNoProcess
+		return Thread{}, procfs.ErrNoProcess
 	}
-	tid, _, err = r.identify(p.id, p.pid)
-	return tid, err
+	tid, stat, err := r.identify(p.id, p.pid)
+	return Thread{tid, stat.StartStack}, err
+}
+
+// Still returns nil if all that was read through a thread since Thread has returned it was of the process, and of the
+// program that it ran.
+func (r *reader) Still(p *Process, thread Thread) error {
+	now, err := r.Thread(p)
+	if err == nil && now != thread {
+		err = errOtherThread
+	}
+	return err
 }
 
 // Began returns when a process became what it is: when it was executed, or, if no event has told of that, when it was

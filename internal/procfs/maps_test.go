@@ -124,6 +124,19 @@ func TestMappingsBytesBound(t *testing.T) {
 	require.Less(t, tail.read, maxMapsBytes+2*maxMapsLine)
 }
 
+// One process after the other is read with the same buffer.
+func TestMappingsShareBuffer(t *testing.T) {
+	var b MappingReader
+	read := func() {
+		b.read(strings.NewReader("1000-2000 r-xp 00000000 00:00 0\n"), func(Mapping, error) bool { return true })
+	}
+	first := testing.AllocsPerRun(3, func() {
+		b = MappingReader{}
+		read()
+	})
+	require.Less(t, testing.AllocsPerRun(3, read), first)
+}
+
 func TestMappingsShareStrings(t *testing.T) {
 	var text strings.Builder
 	for i := range 1000 {

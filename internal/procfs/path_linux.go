@@ -50,6 +50,12 @@ type PathInfo struct {
 	FileID
 	UID  uint32 // of the owner, in our user namespace
 	User uint32 // of the process
+	GID  uint32 // of the owner's group
+	// GroupWrites says that the group may write the file.
+	GroupWrites bool
+	// Shared says that all may write it, or that it has other names: who may write it by another one
+	// may have linked it here.
+	Shared bool
 }
 
 // Root says below which root a path is meant.
@@ -80,7 +86,10 @@ func (f FS) OpenPath(pid int, root Root, path string, flags int) (*os.File, Path
 		return nil, PathInfo{}, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	file, err := reopen(fd, path)
-	return file, PathInfo{id, st.Uid, user}, err
+	return file, PathInfo{
+		FileID: id, UID: st.Uid, User: user, GID: st.Gid,
+		GroupWrites: st.Mode&unix.S_IWGRP != 0, Shared: st.Mode&unix.S_IWOTH != 0 || st.Nlink != 1,
+	}, err
 }
 
 // locate returns an O_PATH descriptor of what a path leads to, if a process's user has one
