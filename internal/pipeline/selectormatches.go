@@ -57,21 +57,10 @@ func (m *selectorMatches) unmatched() (include, exclude []string) {
 	return include, exclude
 }
 
-// ofWholeHierarchy describes those that match nothing outside of the collector's cgroup
-// namespace, where it has one of its own.
-func (m *selectorMatches) ofWholeHierarchy() (all []string) {
+// where describes those of which that holds.
+func (m *selectorMatches) where(holds func(*targets.Selector) bool) (all []string) {
 	for i := range m.selectors {
-		if m.selectors[i].OfWholeHierarchy() {
-			all = append(all, m.describe(i))
-		}
-	}
-	return all
-}
-
-// byCgroup describes those that look at a cgroup.
-func (m *selectorMatches) byCgroup() (all []string) {
-	for i := range m.selectors {
-		if m.selectors[i].Cgroup != "" || m.selectors[i].CgroupID != 0 {
+		if holds(&m.selectors[i]) {
 			all = append(all, m.describe(i))
 		}
 	}

@@ -13,17 +13,27 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/targets"
 )
 
-// warnOfCgroups names the selectors that match nothing outside of the collector's own cgroup:
-// what is to be left out by them would be sampled.
+// warnOfCgroups names the selectors that match nothing outside of the collector's own cgroup, or
+// may miss what is beside it: what is to be left out by them would be sampled.
 func warnOfCgroups(log *zap.Logger, m *selectorMatches, fs procfs.FS) {
-	if blind := m.ofWholeHierarchy(); len(blind) > 0 && fs.PrivateCgroups() {
-		log.Warn("Selectors by cgroup match no process outside of the collector's container: from its cgroup namespace, paths of other cgroups begin with /.., and ids cannot be had. "+
-			"Begin patterns with **/, as in **/system.slice/nginx.service/**, or give the collector the host's cgroup namespace.",
-			zap.Strings("selectors", blind))
+	warn := func(message string, holds func(*targets.Selector) bool) {
+		if named := m.where(holds); len(named) > 0 {
+			log.Warn(message, zap.Strings("selectors", named))
+		}
 	}
-	if named := m.byCgroup(); len(named) > 0 && fs.Cgroup1() {
-		log.Warn("Selectors by cgroup see cgroup v2 alone, and this host has v1, or both: processes have no group of v2 there, or containers that of the service that runs them. "+
-			"Select by container_id, uid or executable.", zap.Strings("selectors", named))
+	if fs.PrivateCgroups() {
+		warn("Selectors by cgroup match no process outside of the collector's container: from its cgroup namespace, paths of other cgroups begin with /.., and ids cannot be had. "+
+			"Begin patterns with **/, as in **/nginx.service/**, or give the collector the host's cgroup namespace.",
+			(*targets.Selector).OfWholeHierarchy)
+		warn("Selectors by cgroup may miss processes: from the cgroup namespace of the collector's container, paths lack the cgroups that contain the collector, too. "+
+			"In system.slice it sees /system.slice/nginx.service as /../nginx.service. "+
+			"Name only the last cgroup, as in **/nginx.service, select by container_id, uid or executable, or give the collector the host's cgroup namespace.",
+			(*targets.Selector).NamesAncestors)
+	}
+	if fs.Cgroup1() {
+		warn("Selectors by cgroup see cgroup v2 alone, and this host has v1, or both: processes have no group of v2 there, or containers that of the service that runs them. "+
+			"Select by container_id, uid or executable.",
+			func(s *targets.Selector) bool { return s.Cgroup != "" || s.CgroupID != 0 })
 	}
 }
 

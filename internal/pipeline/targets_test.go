@@ -42,7 +42,7 @@ func TestOmission(t *testing.T) {
 // Who leaves processes out by a path that the collector does not see is told.
 func TestCgroupWarning(t *testing.T) {
 	selection := targets.Selection{
-		Include: []targets.Selector{{Cgroup: "**/user.slice/**"}},
+		Include: []targets.Selector{{Cgroup: "**/app.service/**"}},
 		Exclude: []targets.Selector{{Cgroup: "/system.slice/**"}, {PID: 1}, {CgroupID: 77}},
 	}
 	warned := func(first string, s *targets.Selection) []any {
@@ -60,7 +60,10 @@ func TestCgroupWarning(t *testing.T) {
 	require.Equal(t, []any{`exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"}, warned("0::/../../init.scope\n", &selection))
 	require.Nil(t, warned("0::/init.scope\n", &selection))
 	require.Nil(t, warned("0::/../../init.scope\n", &targets.Selection{Include: selection.Include}))
-	require.Equal(t, []any{`include[0]: cgroup: "**/user.slice/**"`, `exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"},
+	require.Equal(t, []any{`exclude[0]: cgroup: "**/system.slice/**"`},
+		warned("0::/../../init.scope\n", &targets.Selection{Exclude: []targets.Selector{{Cgroup: "**/system.slice/**"}}}))
+	require.Nil(t, warned("0::/init.scope\n", &targets.Selection{Exclude: []targets.Selector{{Cgroup: "**/system.slice/**"}}}))
+	require.Equal(t, []any{`include[0]: cgroup: "**/app.service/**"`, `exclude[0]: cgroup: "/system.slice/**"`, "exclude[2]: cgroup_id: 77"},
 		warned("1:name=systemd:/init.scope\n0::/init.scope\n", &selection))
 	require.Nil(t, warned("1:name=systemd:/init.scope\n0::/init.scope\n", &targets.Selection{Exclude: []targets.Selector{{PID: 1}}}))
 }

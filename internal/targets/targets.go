@@ -80,6 +80,16 @@ func (s *Selector) OfWholeHierarchy() bool {
 	return true
 }
 
+// NamesAncestors reports whether the glob names cgroups above that of a service or container,
+// wherever it begins. A reader in a cgroup namespace of its own does not see those that contain
+// itself, too.
+func (s *Selector) NamesAncestors() bool {
+	path, relative := strings.CutPrefix(strings.TrimPrefix(s.Cgroup, "/"), "**/")
+	first, _, below := strings.Cut(path, "/")
+	return below && (relative || strings.HasPrefix(path, "{")) &&
+		!strings.HasSuffix(first, ".service") && !strings.HasSuffix(first, ".scope")
+}
+
 // Matches reports whether all fields match. What is not known of a process matches no field.
 func (s *Selector) Matches(p *Process) bool {
 	return (s.PID == 0 || s.PID == p.PID) &&

@@ -54,7 +54,6 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// What a selector that names no whole path matches is the same from any cgroup namespace.
 // The services of the system, as docs/configuration.md leaves them out, are no containers.
 func TestServicesWithoutContainers(t *testing.T) {
 	services := Selector{Cgroup: "**/system.slice/{*.service,*.slice/*.service}/**"}
@@ -62,6 +61,7 @@ func TestServicesWithoutContainers(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/system.slice/nginx.service":                                      true,
 		"/../../system.slice/nginx.service":                                true,
+		"/../nginx.service":                                                false, // from system.slice
 		"/system.slice/cron.service/sub/group":                             true,
 		"/system.slice/system-postgresql.slice/postgresql@15-main.service": true,
 		"/system.slice/docker-0123456789abcdef.scope":                      false,
@@ -89,6 +89,25 @@ func TestOfWholeHierarchy(t *testing.T) {
 	require.True(t, of(Selector{CgroupID: 1, Cgroup: "**"}))
 	require.False(t, of(Selector{Cgroup: "/../../system.slice/**"}))
 	require.False(t, of(Selector{Executable: "/**", PID: 1}))
+}
+
+// From a container in system.slice, its service nginx is /../nginx.service.
+func TestNamesAncestors(t *testing.T) {
+	for glob, want := range map[string]bool{
+		"**/system.slice/**": true, "**/system.slice/nginx.service": true, "/**/system.slice/nginx.service/**": true,
+		"{**/system.slice/**,**/x}": true,
+		"**/nginx.service":          false, "**/nginx.service/**": false, "**/{a,b}.scope/*": false, "**": false,
+	} {
+		s := Selector{Cgroup: glob}
+		require.NoError(t, s.Validate())
+		require.Equal(t, want, s.NamesAncestors(), glob)
+		if !want && glob != "**/{a,b}.scope/*" {
+			require.True(t, s.Matches(&Process{Cgroup: "/../nginx.service"}), glob)
+		}
+	}
+	for _, glob := range []string{"/system.slice/nginx.service", "/../nginx.service/**", ""} { // no part of any path
+		require.False(t, (&Selector{Cgroup: glob}).NamesAncestors(), glob)
+	}
 }
 
 // What is not known matches nothing, not even a glob that matches all.

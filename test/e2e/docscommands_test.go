@@ -50,7 +50,7 @@ var notRun = map[string]string{
 	`make test # before every commit, as root or with sudo: what CI runs`:                                       contributors,
 
 	`docker build -f deploy/Dockerfile -t registry.example.com/otelcol-customlabels:0.1.0 .`: needDocker,
-	`docker run --detach --name=otelcol-customlabels --restart=unless-stopped --memory=1g --pid=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +
+	`docker run --detach --name=otelcol-customlabels --restart=unless-stopped --memory=1g --pid=host --cgroupns=host --cap-drop=ALL --cap-add=BPF --cap-add=PERFMON --cap-add=SYS_PTRACE ` +
 		`--cap-add=DAC_READ_SEARCH --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt apparmor=unconfined --read-only --security-opt no-new-privileges ` +
 		`-e OTLP_GATEWAY=gateway.example.com:4317 -e HOST_NAME="$(hostname)" -e GOMEMLIMIT=512MiB -v "$PWD/examples/otlp-gateway.yaml:/etc/otelcol-customlabels/config.yaml:ro" ` +
 		`registry.example.com/otelcol-customlabels:0.1.0`: needDocker,
