@@ -235,6 +235,22 @@ func TestRequestsAllTooLarge(t *testing.T) {
 	require.Equal(t, []BuildStats{{TooLarge: 5, LeftOut: 5}}, stats)
 }
 
+// Where a piece turns out to be too large, what was left out is not counted with the next one again.
+func TestRequestsLeftOutOnce(t *testing.T) {
+	made := 0
+	r := &resolver{unwanted: 9, resource: func(_ uint64, attrs pcommon.Map) {
+		if made++; made == 3 { // of the first piece, after both together
+			attrs.PutStr("grown", strings.Repeat("x", 2<<10))
+		}
+		attrs.PutStr("large", strings.Repeat("x", 3<<10))
+	}}
+	_, stats := pieces(t, 8<<10, r, of([]uint64{7, 8, 9}, 5))
+	require.Len(t, stats, 2)
+	require.Equal(t, BuildStats{TooLarge: 5, LeftOut: 5}, stats[0])
+	require.EqualValues(t, 5, stats[1].Samples)
+	require.Zero(t, stats[1].LeftOut)
+}
+
 // Strings that are short take more as places in a table than they do as strings, and all may be
 // sent in both.
 func TestRequestBytes(t *testing.T) {
