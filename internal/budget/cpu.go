@@ -171,6 +171,17 @@ func (c *CPU) DelayAll(w Work) time.Duration {
 	return min(time.Duration(c.deferred[w]/(c.share*shares[w]))+time.Millisecond, maxDelay)
 }
 
+// Deferred returns what is owed of what was deferred.
+func (c *CPU) Deferred(w Work) time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refill()
+	return time.Duration(c.deferred[w])
+}
+
 // Defer notes CPU time that a kind of work has taken, and that others who do the same have to wait for
 // half as much as for what was spent.
 func (c *CPU) Defer(w Work, d time.Duration) {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
+	"github.com/customlabels/otelcol-customlabels/internal/budget"
 	"github.com/customlabels/otelcol-customlabels/internal/procfs"
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -874,4 +875,30 @@ func TestLongBuildHoldsUpItsUser(t *testing.T) {
 	require.NotContains(t, f.shares.again, uint32(other))
 	f.pause(other, mine, buildPiece+1)
 	require.NotContains(t, f.shares.again, uint32(user), "that is over")
+}
+
+// What is owed of files that took long is waited for by those for whom much was built lately, and by all when it is
+// very much: the CPU time for all is bounded, however many users there are.
+func TestDeferredRows(t *testing.T) {
+	now := int64(1e9)
+	cpu := budget.NewCPU(1, func() int64 { return now })
+	r := NewRows(RowsOptions{CPU: cpu, Now: func() int64 { return now }})
+	const user, other = 1, 2
+	mine, theirs := &File{}, &File{}
+	r.Of(mine, Waiter{Handle: 1, UID: user})
+	r.spend(user, turnTime)
+	cpu.Defer(budget.Rows, 10*time.Second)
+	f, wait := r.next(&buildTimes{}, now)
+	require.Nil(t, f)
+	require.Positive(t, wait)
+	r.Of(theirs, Waiter{Handle: 2, UID: other})
+	require.Zero(t, r.delay())
+	f, _ = r.next(&buildTimes{}, now)
+	require.Same(t, theirs, f)
+	cpu.Defer(budget.Rows, buildOwed)
+	require.Positive(t, r.delay())
+	now += 10 * int64(buildOwed)
+	require.Zero(t, r.delay())
+	f, _ = r.next(&buildTimes{}, now)
+	require.Same(t, mine, f)
 }

@@ -24,8 +24,10 @@ const (
 	buildShare = 4
 	smallFile  = 8 << 20
 	// buildPiece of the CPU time that a file takes is what the files of other users have to wait for.
-	// The rest is paid back beside what they take.
+	// The rest is paid back beside what they take, before more is built for those for whom much was built
+	// lately, or for anybody while buildOwed of it is owed.
 	buildPiece = int64(500 * time.Millisecond)
+	buildOwed  = time.Minute
 	// memoryDelay is how long building waits when memory is scarce, before it looks again.
 	memoryDelay = time.Second
 	// stuckAfter is when the goroutine that builds rows is given up: a file can block whoever
@@ -52,6 +54,7 @@ func (b *buildTimes) of(f *File) *int64 {
 // among those that may be built now; but first those of users for whom little was built
 // lately. If there is none, it says in how many ns there will be, or -1 if none waits.
 func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
+	owed := int64(r.opts.CPU.DelayAll(budget.Rows))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	best, bestTurn := -1, int64(0)
@@ -61,7 +64,11 @@ func (r *Rows) next(times *buildTimes, now int64) (f *File, waitNs int64) {
 		if !may {
 			continue
 		}
-		if wait := max(*times.of(f), again) - now; wait > 0 {
+		wait := max(*times.of(f), again) - now
+		if turn > 0 {
+			wait = max(wait, owed)
+		}
+		if wait > 0 {
 			if waitNs < 0 || wait < waitNs {
 				waitNs = wait
 			}
@@ -266,6 +273,9 @@ func (r *Rows) delay() time.Duration {
 		return 0
 	}
 	if r.opts.Memory.Pressure() >= budget.Scarce {
+		return memoryDelay
+	}
+	if r.opts.CPU.Deferred(budget.Rows) > buildOwed {
 		return memoryDelay
 	}
 	return r.opts.CPU.Delay(budget.Rows)

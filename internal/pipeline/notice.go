@@ -151,7 +151,10 @@ func (n *notices) matches(rules []int64) {
 // started says what is sampled, and how.
 func (n *notices) started(o *Options, cpus int, contextEvents bool) {
 	unwind := "unwind rows"
-	if o.Unwind.FramePointersOnly {
+	switch {
+	case o.Unwind.Skip:
+		unwind = "none"
+	case o.Unwind.FramePointersOnly:
 		unwind = "frame pointers"
 	}
 	fields := []zap.Field{

@@ -118,7 +118,7 @@ const mapSlack = time.Second
 // must belong to the process's user, or to root and be readable by that user, and be no
 // link: otherwise a process could have us read, and emit as names, what it may not read.
 // Others must not have written it: it has no other name, by which they could have put it there,
-// and only its owner and his own group may write it.
+// and only its owner and his own group, or root's, may write it.
 //
 // A map that was changed last before the process began is that of another one, which had its PID: in a container that
 // was started again, or after PIDs have wrapped, or before an exec. It counts once the process writes to it. The times
@@ -148,7 +148,7 @@ func (s mapSource) OpenMap() (symbol.MapFile, error) {
 		f.Close()
 		return symbol.MapFile{}, os.ErrNotExist // it may have been another's
 	}
-	ownGroup := len(status.GIDs) > 0 && status.GIDs[0] == info.GID
+	ownGroup := info.GID == 0 || len(status.GIDs) > 0 && status.GIDs[0] == info.GID
 	if info.UID != info.User && info.UID != 0 || info.Shared || info.GroupWrites && !ownGroup {
 		f.Close()
 		return symbol.MapFile{}, errOwner

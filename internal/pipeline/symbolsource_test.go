@@ -89,7 +89,7 @@ func TestMapSource(t *testing.T) {
 		mode  os.FileMode
 		group int
 		want  error
-	}{{0o660, user, nil}, {0o640, 12345, nil}, {0o660, 12345, errOwner}, {0o606, user, errOwner}, {0o600, user, nil}} {
+	}{{0o660, user, nil}, {0o660, 0, nil}, {0o640, 12345, nil}, {0o660, 12345, errOwner}, {0o606, user, errOwner}, {0o600, user, nil}} {
 		require.NoError(t, os.Chown(path, user, c.group))
 		require.NoError(t, os.Chmod(path, c.mode))
 		f, err := s.OpenMap()

@@ -3,6 +3,7 @@ package targets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,10 +85,19 @@ func (s *Selector) OfWholeHierarchy() bool {
 // wherever it begins. A reader in a cgroup namespace of its own does not see those that contain
 // itself, too.
 func (s *Selector) NamesAncestors() bool {
-	path, relative := strings.CutPrefix(strings.TrimPrefix(s.Cgroup, "/"), "**/")
+	globs := []string{s.Cgroup}
+	if inner, several := strings.CutPrefix(s.Cgroup, "{"); several {
+		globs = strings.Split(strings.TrimSuffix(inner, "}"), ",")
+	}
+	return slices.ContainsFunc(globs, namesAncestors)
+}
+
+func namesAncestors(glob string) bool {
+	path, anywhere := strings.CutPrefix(strings.TrimPrefix(glob, "/"), "**/")
 	first, _, below := strings.Cut(path, "/")
-	return below && (relative || strings.HasPrefix(path, "{")) &&
-		!strings.HasSuffix(first, ".service") && !strings.HasSuffix(first, ".scope")
+	return anywhere && below && slices.ContainsFunc(strings.Split(strings.Trim(first, "{}"), ","), func(name string) bool {
+		return !strings.HasSuffix(name, ".service") && !strings.HasSuffix(name, ".scope")
+	})
 }
 
 // Matches reports whether all fields match. What is not known of a process matches no field.

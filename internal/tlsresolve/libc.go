@@ -55,7 +55,7 @@ func LibcBehind(interp string, mapped iter.Seq[string]) Libc {
 		switch by := LibcOf(file); {
 		case by == Glibc:
 			return Glibc
-		case by == Musl, path.Base(file) == "libc.so": // glibc's is libc.so.6 or libc-2.31.so
+		case by == Musl, path.Base(file) == "libc.so" && LibcOf(interp) == Glibc: // glibc's is libc.so.6 or libc-2.31.so
 			libc = Musl
 		}
 	}

@@ -77,6 +77,7 @@ func TestLibcBehind(t *testing.T) {
 		"musl":                     {musl, []string{"/p", glibc}, tlsresolve.Musl},
 		"a link of another name":   {"/opt/app/ld", []string{"/p", glibc}, tlsresolve.Glibc},
 		"another name of musl's":   {"/opt/app/ld", []string{"/p", musl}, tlsresolve.Musl},
+		"Android":                  {"/system/bin/linker64", []string{"/p", "/apex/com.android.runtime/lib64/bionic/libc.so"}, tlsresolve.UnknownLibc},
 		"another name":             {"/opt/app/ld", []string{"/p", "/opt/app/ld"}, tlsresolve.UnknownLibc},
 		"static":                   {"", []string{"/p", musl}, tlsresolve.UnknownLibc},
 	} {

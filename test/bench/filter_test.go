@@ -73,7 +73,7 @@ func TestBenchFilter(t *testing.T) {
 			c.runs, c.counted = 0, 0
 		}
 		series := run.Rounds(fmt.Sprintf("%d Hz", rate.hz), recordRounds, names, func(subject string) paired.Figures {
-			return paired.Figures{filterFigure: byName[subject].round(t, l, rate.hz, rate.time)}
+			return paired.Figures{filterFigure: byName[subject].round(t, l, rate.hz, rate.duration())}
 		})
 		fmt.Printf("%-34s %5s %8s %15s %26s %9s %10s\n", "", "Hz", "ns", "lowest–highest", "ratio to the first", "samples", "filtered")
 		for _, c := range cases {

@@ -130,12 +130,14 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	if (is_probed(task))
 		leave_probe(&s->user, user);
 
-	if (likely(has_user)) {
+	if (likely(!s->header.kernel_thread))
 		find_entry(s);
-	} else {
+	if (unlikely(!has_user)) {
+		/* It ends, or the kernel works with it; the process may not have been sampled before. */
+		bool by_sample = !s->header.kernel_thread && s->entry.by_sample;
+
 		__builtin_memset(&s->entry, 0, sizeof(s->entry));
-		/* It ends, and may not have been sampled before; else it is a thread that the kernel works with. */
-		s->entry.by_sample = !s->header.kernel_thread && FIELD(task, flags) & PF_EXITING;
+		s->entry.by_sample = by_sample;
 	}
 	if (read_labels && unlikely(s->entry.labelled))
 		at = read_label_sources(id, own_thread_pointer(task, id), GO_REGISTER(&s->user), compat);
