@@ -230,8 +230,8 @@ func degradations(caps uint64, namespace uint32, refused bool, yama int) (senten
 			"AppArmor or SELinux refuses it (appArmorProfile: {type: Unconfined}), or the capability is that of a user namespace only")
 	}
 	if yama >= yamaNobody {
-		sentences = append(sentences, fmt.Sprintf("kernel.yama.ptrace_scope is %d: nobody may read the memory of a process from user space, so that labels of some libraries, process contexts, "+
-			"and functions of Python, Java and JavaScript are missing; 2 lets CAP_SYS_PTRACE read it, after a restart of the host", yama))
+		sentences = append(sentences, fmt.Sprintf("kernel.yama.ptrace_scope is %d: nobody may read the memory of a process from user space, so that only Go programs have labels, and there are no process contexts, "+
+			"and no functions of Python, Java and JavaScript; 2 lets CAP_SYS_PTRACE read it, after a restart of the host", yama))
 	}
 	if lacks(unix.CAP_DAC_READ_SEARCH, unix.CAP_DAC_OVERRIDE) {
 		add("CAP_DAC_READ_SEARCH", "executables and libraries that not everyone may read, or that were deleted since they were loaded, have no labels, no unwind rows and no names of functions")
