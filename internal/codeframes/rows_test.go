@@ -67,6 +67,11 @@ var codeCases = []struct {
 		want: "0 sp+8 c-8 | 5 sp+16 c-8 | 7 sp+8 c-8",
 	},
 	{
+		name: "padding behind a call that is last", machine: elf.EM_X86_64,
+		code: "\x50\xff\xd0\x90\x90", // push rax; call *rax; nop; nop
+		want: "0 sp+8 c-8 | 1 sp+16 c-8",
+	},
+	{
 		name: "an address without a base", machine: elf.EM_X86_64,
 		code: "\x48\x8b\x04\xc5\x53\x53\x53\x53\xc3", // mov 0x53535353(, rax, 8), rax; ret
 		want: "0 sp+8 c-8",

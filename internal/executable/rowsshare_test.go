@@ -66,6 +66,7 @@ func TestOneFileOfManyMounts(t *testing.T) {
 	second, _ := c.run(1)
 	require.NotSame(t, first, second)
 	require.Equal(t, first.Key(), second.Key())
+	require.Same(t, &first.facts.Layout.Loads[0], &second.facts.Layout.Loads[0], "it is read once")
 	require.Equal(t, first.facts.BuildIDGNU, second.facts.BuildIDGNU)
 	require.Len(t, c.rec.tables, tables)
 	require.Equal(t, built, c.Stats().Built)
