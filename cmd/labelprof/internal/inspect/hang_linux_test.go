@@ -39,7 +39,10 @@ func oneOfThemHangs(t *testing.T, asJSON bool) {
 		return readable(pid)
 	}
 	var stdout, stderr bytes.Buffer
-	err := show(inspectAll(t.Context(), []int{7, 8}, 10*time.Millisecond, inspect), asJSON, &stdout, &stderr)
+	const limit = 10 * time.Millisecond
+	began := time.Now()
+	err := show(inspectAll(t.Context(), []int{7, 8}, limit, inspect), asJSON, &stdout, &stderr)
+	require.Equal(t, limit, time.Since(began))
 	require.Equal(t, command.ExitError, command.ExitCode("inspect", err, &stderr))
 	require.Contains(t, stdout.String(), "/bin/app")
 	hangs := &stderr
