@@ -35,7 +35,11 @@ func (m *slotMemory) ReadAt(p []byte, _ uint64) error {
 // libraryImage is a library at a place in a process, with the mappings that show it.
 func libraryImage(t *testing.T, source string, bias, inode uint64) (im image, mappings []procfs.Mapping) {
 	t.Helper()
-	path := target.Library(t, source, "custom_labels_current_set", "-mtls-dialect=gnu")
+	dialect := "gnu" // a module and an offset in each slot, not a descriptor
+	if HostMachine() == elf.EM_AARCH64 {
+		dialect = "trad"
+	}
+	path := target.Library(t, source, "custom_labels_current_set", "-mtls-dialect="+dialect)
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -60,10 +64,7 @@ func TestSourceSettles(t *testing.T) {
 	memory := &slotMemory{module: 1}
 	env := &environment{
 		Process: &Process{Memory: memory, Files: mappings, NowNs: 1e9},
-		target:  tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Musl},
-	}
-	if im.file.Facts().Layout.Machine != elf.EM_X86_64 {
-		t.Skip("another dialect")
+		target:  tlsresolve.Target{Machine: HostMachine(), Libc: tlsresolve.Musl},
 	}
 	var r Resolver
 	at := func(after time.Duration) ([]record.LabelSource, Status, bool) {
@@ -109,12 +110,9 @@ func TestSourceSettles(t *testing.T) {
 func TestSecondDefinition(t *testing.T) {
 	first, mappings := libraryImage(t, target.DefineV1, 0x10000000, 2)
 	second, others := libraryImage(t, "__thread long before = 1;\n"+target.DefineV1, 0x20000000, 3)
-	if first.file.Facts().Layout.Machine != elf.EM_X86_64 {
-		t.Skip("another dialect")
-	}
 	env := &environment{
 		Process: &Process{Memory: &slotMemory{module: 1}, Files: append(mappings, others...), NowNs: 1e9},
-		target:  tlsresolve.Target{Machine: elf.EM_X86_64, Libc: tlsresolve.Glibc, Modules: tlsresolve.NewModules(&linked{})},
+		target:  tlsresolve.Target{Machine: HostMachine(), Libc: tlsresolve.Glibc, Modules: tlsresolve.NewModules(&linked{})},
 	}
 	var r Resolver
 	own := record.LabelSource{ABI: record.ABIV1, Kind: record.TLSDTVGlibc, Module: 1}

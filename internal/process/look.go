@@ -24,9 +24,9 @@ import (
 // errReplaced says that a PID belongs to another process by now.
 var errReplaced = errors.New("PID belongs to another process")
 
-// errOtherThread says that the thread that was read has ended, and others of the process have not: it is
-// read again.
-var errOtherThread = errors.New("the thread that was read has ended")
+// errOtherThread says that the thread that was read has ended, and others of the process have not, or that it
+// runs another program by now: the process is read again.
+var errOtherThread = errors.New("the thread that was read has ended, or runs another program")
 
 // errEnding says that a process is exiting and has no memory any more, so that what is
 // known of it stays as it is. The event of its exit is still to come.
