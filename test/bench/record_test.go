@@ -55,6 +55,9 @@ func (r benchRate) duration() time.Duration {
 var recordRates = testutil.Size([]benchRate{{97, 3 * time.Second}, {997, 2 * time.Second}, {recordWarmHz, time.Second}},
 	[]benchRate{{recordWarmHz, time.Second}}, []benchRate{{recordWarmHz, time.Second}})
 
+// recordNoABI is the variant of the writers that publishes nothing.
+const recordNoABI = "spin-plain"
+
 // Cases that others are compared with, and what is measured of each.
 const (
 	recordLabelsOff = "labels off"
@@ -74,14 +77,15 @@ type recordCase struct {
 	abi     record.ABI
 	want    int
 
-	load    *load
-	source  record.LabelSource    // of a state
-	results map[int]*recordResult // by rate
+	load   *load
+	source record.LabelSource // of a state
 }
 
+// A recordResult is what was sampled of a case in all rounds.
 type recordResult struct {
 	runs        int
 	inTarget    int
+	whole       int // stacks of these
 	sourceReads uint64
 }
 
@@ -91,7 +95,7 @@ func recordCases() []*recordCase {
 	}
 	return []*recordCase{
 		{name: recordLabelsOff, variant: "writer-v1-exe", args: spin(10), off: true},
-		{name: recordPlain, variant: "spin-plain"},
+		{name: recordPlain, variant: recordNoABI},
 		{name: recordLabel, variant: "writer-v1-exe", args: spin(1), abi: record.ABIV1, want: 1},
 		{name: recordTenLabels, variant: "writer-v1-exe", args: spin(10), abi: record.ABIV1, want: 10},
 		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: record.ABIThreadContext},
@@ -107,6 +111,9 @@ func recordCases() []*recordCase {
 // kernel's own count of run time. In each round the cases come one after the
 // other, so that all of them meet the machine in the same state; while one is
 // measured, its targets keep every CPU busy and those of the others are stopped.
+//
+// Targets and samplers are started anew for each round: where their memory lies makes a
+// difference of up to a quarter, as long as they run.
 func TestBenchRecord(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
@@ -114,40 +121,24 @@ func TestBenchRecord(t *testing.T) {
 	require.NoError(t, err)
 	defer stats.Close()
 	run := paired.Start(t, rawDir, "record")
-
-	cases := recordCases()
 	program := labelstates.Build(t)
-	byName := map[string]*recordCase{}
-	var names []string
-	for _, c := range cases {
-		if c.state != "" {
-			var offset int64
-			c.load, offset = startStates(t, program, c.state, c.abi.String())
-			c.source = stateSource(c.state, c.abi, offset)
-		} else {
-			c.load = startLoad(t, c.variant, c.args...)
-		}
-		c.results = map[int]*recordResult{}
-		c.load.pause()
-		byName[c.name], names = c, append(names, c.name)
-	}
+
 	var warm *paired.Series
 	for _, rate := range recordRates {
-		on, off := newSampler(t, rate.hz, false), newSampler(t, rate.hz, true)
-		setSources(t, cases, on, off)
-		for _, c := range cases {
-			c.results[rate.hz] = &recordResult{}
+		results := map[string]*recordResult{}
+		var names []string
+		for _, c := range recordCases() {
+			results[c.name], names = &recordResult{}, append(names, c.name)
 		}
-		series := run.Rounds(fmt.Sprintf("%d Hz", rate.hz), recordRounds, names, func(subject string) paired.Figures {
-			c, s := byName[subject], on
-			if c.off {
-				s = off
-			}
-			return paired.Figures{recordFigure: c.round(t, s, rate.duration(), c.results[rate.hz])}
+		series := run.Together(fmt.Sprintf("%d Hz", rate.hz), recordRounds, names, func(order []string) (figures map[string]paired.Figures) {
+			require.True(t, t.Run(fmt.Sprintf("%d Hz", rate.hz), func(t *testing.T) {
+				figures = measureRecords(t, program, rate, order, results)
+			}))
+			return figures
 		})
-		printRecords(cases, rate.hz, series)
-		for _, c := range cases {
-			c.check(t, c.results[rate.hz])
+		printRecords(rate.hz, names, results, series)
+		for _, c := range recordCases() {
+			c.check(t, results[c.name])
 		}
 		if rate.hz == recordWarmHz {
 			warm = series
@@ -160,6 +151,33 @@ func TestBenchRecord(t *testing.T) {
 		paired.Claim{What: recordTenLabels + " more than " + recordLabelsOff, Unit: "ns",
 			Values: warm.Differences(recordTenLabels, recordLabelsOff, recordFigure), Goal: goalRecordTenLabels},
 	)
+}
+
+// measureRecords starts all targets, measures them in an order, and adds to their results.
+func measureRecords(t *testing.T, program string, rate benchRate, order []string, results map[string]*recordResult) map[string]paired.Figures {
+	cases, byName := recordCases(), map[string]*recordCase{}
+	for _, c := range cases {
+		if c.state != "" {
+			var offset int64
+			c.load, offset = startStates(t, program, c.state, c.abi.String())
+			c.source = stateSource(c.state, c.abi, offset)
+		} else {
+			c.load = startLoad(t, c.variant, c.args...)
+		}
+		c.load.pause()
+		byName[c.name] = c
+	}
+	on, off := newSampler(t, rate.hz, false), newSampler(t, rate.hz, true)
+	tellOfTargets(t, cases, on, off)
+	figures := map[string]paired.Figures{}
+	for _, name := range order {
+		c, s := byName[name], on
+		if c.off {
+			s = off
+		}
+		figures[name] = paired.Figures{recordFigure: c.round(t, s, rate.duration(), results[name])}
+	}
+	return figures
 }
 
 func newSampler(t *testing.T, hz int, skipLabels bool) *bpf.Sampler {
@@ -214,6 +232,9 @@ func (c *recordCase) read(t *testing.T, s *bpf.Sampler, r *recordResult) {
 			continue
 		}
 		r.inTarget++
+		if rec.UserStack == record.OutcomePresent {
+			r.whole++
+		}
 		c.checkLabels(t, &rec, labels.Decode(nil, rec.Labels))
 	}
 }
@@ -251,6 +272,7 @@ func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decode
 // check: what is read of a target follows from its kind, exactly.
 func (c *recordCase) check(t *testing.T, r *recordResult) {
 	require.NotZero(t, r.inTarget, c.name)
+	require.Greater(t, r.whole, r.inTarget*9/10, "%s: stacks are walked to their end, by rows", c.name)
 	if c.abi == record.ABINone {
 		require.Zero(t, r.sourceReads, "%s: a target's memory was read for labels", c.name)
 		return
@@ -258,13 +280,13 @@ func (c *recordCase) check(t *testing.T, r *recordResult) {
 	require.EqualValues(t, r.inTarget, r.sourceReads, "%s: one source read for each sample of the target", c.name)
 }
 
-func printRecords(cases []*recordCase, hz int, series *paired.Series) {
+func printRecords(hz int, names []string, results map[string]*recordResult, series *paired.Series) {
 	fmt.Printf("BPF time of a sample at %d Hz, median of %d rounds\n", hz, recordRounds)
 	fmt.Printf("%-30s %8s %15s %26s %9s %11s %13s\n",
 		"", "ns", "lowest–highest", "ratio to "+recordLabelsOff, "samples", "in target", "source reads")
-	for _, c := range cases {
-		r, ns := c.results[hz], series.Values(c.name, recordFigure)
-		fmt.Printf("%-30s %8.0f %15s %26s %9d %10.1f%% %13d\n", c.name, paired.Of(ns).Median, spread(ns, "%.0f"),
-			interval(series.Ratios(c.name, recordLabelsOff, recordFigure)), r.runs, 100*float64(r.inTarget)/float64(r.runs), r.sourceReads)
+	for _, name := range names {
+		r, ns := results[name], series.Values(name, recordFigure)
+		fmt.Printf("%-30s %8.0f %15s %26s %9d %10.1f%% %13d\n", name, paired.Of(ns).Median, spread(ns, "%.0f"),
+			interval(series.Ratios(name, recordLabelsOff, recordFigure)), r.runs, 100*float64(r.inTarget)/float64(r.runs), r.sourceReads)
 	}
 }

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,44 +20,52 @@ import (
 	"github.com/customlabels/otelcol-customlabels/internal/wakeup/wakeuptest"
 )
 
-// setSources finds the label sources of all targets, as the receiver does, and
-// tells them to the samplers.
-func setSources(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
+// tellOfTargets has samplers know of all targets what the receiver tells of a process that has
+// been looked at: its label sources, and which unwind rows hold where.
+func tellOfTargets(t *testing.T, cases []*recordCase, samplers ...*bpf.Sampler) {
 	t.Helper()
-	p := &collected{sources: map[record.ProcessID][]record.LabelSource{}}
-	table := process.NewTable(process.Options{FS: procfs.FS{Root: "/proc"}, Publisher: p, Alarm: wakeuptest.Alarm(t)})
+	for _, s := range samplers {
+		tellOf(t, cases, s)
+	}
+}
+
+func tellOf(t *testing.T, cases []*recordCase, s *bpf.Sampler) {
+	t.Helper()
+	p := &publisher{
+		Sampler: s,
+		states:  map[record.ProcessID]record.LabelSource{}, sources: map[record.ProcessID]int{}, mappings: map[record.ProcessID]int{},
+	}
+	table := process.NewTable(process.Options{
+		FS: procfs.FS{Root: "/proc"}, Publisher: p, Unwinder: p, NameFile: s.NameFile, Alarm: wakeuptest.Alarm(t),
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { table.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
 
-	want := map[record.ProcessID]bool{} // whether it has a source
-	require.NoError(t, samplers[0].Scan(func(ev record.Event) {
+	want := map[record.ProcessID]int{} // its sources
+	require.NoError(t, s.Scan(func(ev record.Event) {
 		for _, c := range cases {
-			if c.load.has(uint32(ev.PID)) && c.state != "" {
-				for _, s := range samplers {
-					require.NoError(t, s.SetLabelSources(ev.Process, []record.LabelSource{c.source}))
-				}
-			} else if c.load.has(uint32(ev.PID)) {
-				want[ev.Process] = c.variant != "spin-plain"
-				table.HandleEvent(record.Event{
-					Kind: record.EventExists, Process: ev.Process, PID: ev.PID, TimeNs: ev.TimeNs,
-				})
+			if !c.load.has(uint32(ev.PID)) {
+				continue
 			}
+			want[ev.Process] = 1
+			if c.variant == recordNoABI {
+				want[ev.Process] = 0
+			}
+			if c.state != "" {
+				p.state(ev.Process, c.source)
+			}
+			table.HandleEvent(record.Event{Kind: record.EventExists, Process: ev.Process, PID: ev.PID, TimeNs: ev.TimeNs})
+			table.Lookup(ev.Process, ev.PID, 0, nil) // rows are for processes that are sampled
 		}
 	}))
-	require.Eventually(t, func() bool { return p.complete(want) }, 10*time.Second, 10*time.Millisecond)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, sources := range p.sources {
-		for _, s := range sources {
-			require.NotEqual(t, record.ABINone, s.ABI)
-		}
-		for _, s := range samplers {
-			require.NoError(t, s.SetLabelSources(id, sources))
-		}
-	}
+	require.Len(t, want, len(cases)*runtime.NumCPU())
+	require.Eventually(t, func() bool {
+		stats := table.Stats()
+		return stats.Due == 0 && stats.Rows.Waiting == 0 && p.complete(want)
+	}, 10*time.Second, 10*time.Millisecond)
 }
 
 // stateSource is where a state of testdata/bpf/target.c has its labels: it is a C program,
@@ -71,35 +80,47 @@ func stateSource(state string, abi record.ABI, offset int64) record.LabelSource 
 	}
 }
 
-// collected is a process.Publisher that keeps what it is told.
-type collected struct {
-	mu      sync.Mutex
-	sources map[record.ProcessID][]record.LabelSource
+// A publisher is a Sampler that keeps how much it was told.
+type publisher struct {
+	*bpf.Sampler
+
+	mu                sync.Mutex
+	states            map[record.ProcessID]record.LabelSource // instead of what was found
+	sources, mappings map[record.ProcessID]int
 }
 
-func (c *collected) Filter(record.ProcessID) error { return nil }
-
-func (c *collected) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sources[id] = sources
-	return nil
+// state: no source would be found in a process, but this one is to be told.
+func (p *publisher) state(id record.ProcessID, source record.LabelSource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states[id] = source
 }
 
-func (c *collected) Forget(record.ProcessID) error { return nil }
+func (p *publisher) SetLabelSources(id record.ProcessID, sources []record.LabelSource) error {
+	p.mu.Lock()
+	if source, ok := p.states[id]; ok {
+		sources = []record.LabelSource{source}
+	}
+	p.sources[id] = len(sources)
+	p.mu.Unlock()
+	return p.Sampler.SetLabelSources(id, sources)
+}
 
-func (c *collected) ForgetRunning(record.ProcessID) error { return nil }
+func (p *publisher) SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error {
+	p.mu.Lock()
+	p.mappings[id] = len(mappings)
+	p.mu.Unlock()
+	return p.Sampler.SetUnwindMappings(id, mappings, execPages)
+}
 
-// complete: each process that has a source was found to have exactly one, and
-// of the others it is known that they have none.
-func (c *collected) complete(want map[record.ProcessID]bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, has := range want {
-		sources, known := c.sources[id]
-		if !known || has && len(sources) != 1 || !has && len(sources) != 0 {
+// complete: each process has as many sources as it should, and rows.
+func (p *publisher) complete(want map[record.ProcessID]int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, sources := range want {
+		if n, known := p.sources[id]; !known || n != sources || p.mappings[id] == 0 {
 			return false
 		}
 	}
-	return len(want) > 0
+	return true
 }

@@ -26,8 +26,8 @@ var (
 var switchThresholds = []float64{bpf.MinOffCPUThreshold, 0.01, 0.1, 1}
 
 // TestBenchSwitch measures the BPF time of a switch by off_cpu::threshold, while pairs
-// of labelled threads on each CPU do nothing but switch. Stacks are walked by frame
-// pointer.
+// of labelled threads on each CPU do nothing but switch. Stacks are walked by
+// unwind rows.
 func TestBenchSwitch(t *testing.T) {
 	testutil.RequireBPF(t)
 	printMachine(t)
@@ -37,7 +37,7 @@ func TestBenchSwitch(t *testing.T) {
 	c := &recordCase{variant: "writer-v1-exe"}
 	c.load = startCopies(t, filepath.Join(testutil.BuildWriters(t), c.variant), "storm", "--threads", "2", "--seconds", writerSeconds)
 	s := newSampler(t, bpf.MinSamplesPerSecond, false)
-	setSources(t, []*recordCase{c}, s)
+	tellOfTargets(t, []*recordCase{c}, s)
 
 	figures := map[float64][]float64{} // ns a switch
 	recorded := map[float64]uint64{}
