@@ -102,7 +102,7 @@ func mapBytes(t *testing.T, pid int, within string) int64 {
 		require.NoError(t, err)
 		if open[id] || strings.HasPrefix(info.Name, within) {
 			bytes, known := info.Memlock()
-			require.True(t, known)
+			require.True(t, known, "memory of map %d, %s (%v)", id, info.Name, info.Type)
 			total += int64(bytes)
 		}
 	}
