@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ func tellOf(t *testing.T, cases []*recordCase, s *bpf.Sampler) {
 	t.Helper()
 	p := &publisher{
 		Sampler: s,
-		states:  map[record.ProcessID]record.LabelSource{}, sources: map[record.ProcessID]int{}, mappings: map[record.ProcessID]int{},
+		states:  map[record.ProcessID]record.LabelSource{}, sources: map[record.ProcessID]int{}, rows: map[record.ProcessID]bool{},
 	}
 	table := process.NewTable(process.Options{
 		FS: procfs.FS{Root: "/proc"}, Publisher: p, Unwinder: p, NameFile: s.NameFile, Alarm: wakeuptest.Alarm(t),
@@ -62,10 +63,7 @@ func tellOf(t *testing.T, cases []*recordCase, s *bpf.Sampler) {
 		}
 	}))
 	require.Len(t, want, len(cases)*runtime.NumCPU())
-	require.Eventually(t, func() bool {
-		stats := table.Stats()
-		return stats.Due == 0 && stats.Rows.Waiting == 0 && p.complete(want)
-	}, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.complete(want) }, time.Minute, 10*time.Millisecond)
 }
 
 // stateSource is where a state of testdata/bpf/target.c has its labels: it is a C program,
@@ -84,9 +82,10 @@ func stateSource(state string, abi record.ABI, offset int64) record.LabelSource 
 type publisher struct {
 	*bpf.Sampler
 
-	mu                sync.Mutex
-	states            map[record.ProcessID]record.LabelSource // instead of what was found
-	sources, mappings map[record.ProcessID]int
+	mu      sync.Mutex
+	states  map[record.ProcessID]record.LabelSource // instead of what was found
+	sources map[record.ProcessID]int
+	rows    map[record.ProcessID]bool // all files that it maps have some
 }
 
 // state: no source would be found in a process, but this one is to be told.
@@ -108,17 +107,17 @@ func (p *publisher) SetLabelSources(id record.ProcessID, sources []record.LabelS
 
 func (p *publisher) SetUnwindMappings(id record.ProcessID, mappings []record.UnwindMapping, execPages uint64) error {
 	p.mu.Lock()
-	p.mappings[id] = len(mappings)
+	p.rows[id] = len(mappings) > 0 && !slices.ContainsFunc(mappings, func(m record.UnwindMapping) bool { return m.Table == 0 })
 	p.mu.Unlock()
 	return p.Sampler.SetUnwindMappings(id, mappings, execPages)
 }
 
-// complete: each process has as many sources as it should, and rows.
+// complete: each process has as many sources as it should, and all rows.
 func (p *publisher) complete(want map[record.ProcessID]int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, sources := range want {
-		if n, known := p.sources[id]; !known || n != sources || p.mappings[id] == 0 {
+		if n, known := p.sources[id]; !known || n != sources || !p.rows[id] {
 			return false
 		}
 	}
