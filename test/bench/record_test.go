@@ -112,8 +112,7 @@ func recordCases() []*recordCase {
 // other, so that all of them meet the machine in the same state; while one is
 // measured, its targets keep every CPU busy and those of the others are stopped.
 //
-// Targets and samplers are started anew for each round: where their memory lies makes a
-// difference of up to a quarter, as long as they run.
+// Targets and samplers are started anew for each round: where their memory lies is another one then.
 func TestBenchRecord(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
