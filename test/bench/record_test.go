@@ -112,7 +112,8 @@ func recordCases() []*recordCase {
 // other, so that all of them meet the machine in the same state; while one is
 // measured, its targets keep every CPU busy and those of the others are stopped.
 //
-// Targets and samplers are started anew for each round: where their memory lies is another one then.
+// Targets and samplers are started anew for each round, so that no run depends on where their
+// memory happens to lie; hence Together, though the cases take turns.
 func TestBenchRecord(t *testing.T) {
 	testutil.RequireBPF(t)
 	testutil.BuildWriters(t)
@@ -271,7 +272,7 @@ func (c *recordCase) checkLabels(t *testing.T, rec *bpf.Record, d *labels.Decode
 // check: what is read of a target follows from its kind, exactly.
 func (c *recordCase) check(t *testing.T, r *recordResult) {
 	require.NotZero(t, r.inTarget, c.name)
-	require.Greater(t, r.whole, r.inTarget*9/10, "%s: stacks are walked to their end, by rows", c.name)
+	require.Greater(t, r.whole, r.inTarget*9/10, "%s: stacks are walked to their end", c.name)
 	if c.abi == record.ABINone {
 		require.Zero(t, r.sourceReads, "%s: a target's memory was read for labels", c.name)
 		return
