@@ -43,9 +43,7 @@ func sourceOf(tc *labelstates.State, target labelstates.Target) record.LabelSour
 	src := record.LabelSource{
 		ABI: abiOf(tc.ABI), Offset: target.Offsets[tc.ABI],
 		V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-		Go: record.GoLayout{
-			GM: labelstates.GoM, GLabels: labelstates.GoLabels, MProcID: labelstates.GoMProcID, MCurG: labelstates.GoMCurG,
-		},
+		Go:    labelstates.GoLayout(tc.Name),
 		GoMap: tc.GoMap,
 	}
 	if tc.GoRegister {

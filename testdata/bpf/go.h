@@ -42,6 +42,14 @@ struct go_bucket {
 
 static __thread uint64_t go_g; /* runtime.tlsg */
 
+/* The same with a layout in which what is read lies far apart, and the other way round. */
+static struct {
+	uint64_t other, m, between[100], labels;
+} go_far_g;
+static struct {
+	uint64_t curg, between[101], procid;
+} go_far_m;
+
 static struct go_g go_goroutine, go_g0;
 static struct go_m go_m, go_other_m;
 static struct go_slice go_set;
@@ -207,7 +215,12 @@ static int go_fill(const char *state)
 		go_g = (uintptr_t)&go_g0, go_g0.m = (uintptr_t)&go_m, go_goroutine.m = 0;
 	else if (!strcmp(state, "g0-other"))
 		go_g = (uintptr_t)&go_g0, go_goroutine.m = (uintptr_t)&go_other_m;
-	else if (!strcmp(state, "none"))
+	else if (!strcmp(state, "far")) {
+		go_far_g.m = (uintptr_t)&go_far_m;
+		go_far_g.labels = (uintptr_t)&go_set;
+		go_far_m.procid = go_m.procid;
+		go_far_m.curg = go_g = (uintptr_t)&go_far_g;
+	} else if (!strcmp(state, "none"))
 		go_goroutine.labels = 0;
 	else if (!strcmp(state, "empty"))
 		go_one(NULL, 0, NULL, 0);

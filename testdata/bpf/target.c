@@ -81,16 +81,7 @@ static void put_many(int n)
 		put_numbered(i);
 }
 
-/* The last n bytes before a page that is not mapped. */
-static void *end_of_memory(size_t n)
-{
-	size_t page = sysconf(_SC_PAGESIZE);
-	char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	munmap(p + page, page);
-	memset(p, 0, page);
-	return p + page - n;
-}
+#include "strings.h"
 
 static void fill_context(void)
 {
@@ -249,7 +240,10 @@ static int enter(const char *state)
 		ctx->size = 12;
 	} else if (!strcmp(state, "context-unmapped"))
 		ctx = UNMAPPED;
-	else if (!strncmp(state, "go-", 3))
+	else if (!strncmp(state, "strings-", 8)) {
+		if (!strings_fill(state + 8))
+			return 0;
+	} else if (!strncmp(state, "go-", 3))
 		return go_fill(state + 3);
 	else if (!strncmp(state, "node-", 5)) {
 		fill_context();

@@ -7,9 +7,8 @@
 #ifndef CUSTOM_LABELS_GO_H
 #define CUSTOM_LABELS_GO_H
 
-#include "maps.bpf.h"
+#include "labelmemory.bpf.h"
 #include "tid.bpf.h"
-#include "tls.bpf.h"
 
 /* runtime/map.go before Go 1.24, type hmap. */
 struct go_map {
@@ -38,8 +37,9 @@ _Static_assert(sizeof(struct go_map) == 32, "go_map");
 SEPARATE int go_labels(const struct label_source *src, __u64 tp, __u64 g_register, __u64 *labels)
 {
 	__u64 g = g_register, m, procid, curg, owner;
+	struct scratch *s = this_scratch();
 
-	if (!src || !labels)
+	if (!src || !labels || !s)
 		return OUTCOME_INVALID;
 	if (src->kind != TLS_KIND_REGISTER) {
 		if (!tp)
@@ -49,24 +49,22 @@ SEPARATE int go_labels(const struct label_source *src, __u64 tp, __u64 g_registe
 	}
 	if (!g)
 		return OUTCOME_NONE; /* not a thread of Go's */
-	if (read_user(&m, g + src->go.g_m))
+	if (!read_two(s, g, src->go.g_m, src->go.g_labels, &m, labels))
 		return OUTCOME_FAULT;
 	if (!m)
 		return OUTCOME_UPDATING;
-	if (read_user(&procid, m + src->go.m_procid) || read_user(&curg, m + src->go.m_curg))
+	if (!read_two(s, m, src->go.m_procid, src->go.m_curg, &procid, &curg))
 		return OUTCOME_FAULT;
 	if (procid != own_tid())
 		return procid ? OUTCOME_INVALID : OUTCOME_UPDATING;
 	if (!curg)
 		return OUTCOME_NONE; /* the scheduler is at work */
 	if (curg != g) {
-		if (read_user(&owner, curg + src->go.g_m))
+		if (!read_two(s, curg, src->go.g_m, src->go.g_labels, &owner, labels))
 			return OUTCOME_FAULT;
 		if (owner != m)
 			return owner ? OUTCOME_INVALID : OUTCOME_UPDATING;
 	}
-	if (read_user(labels, curg + src->go.g_labels))
-		return OUTCOME_FAULT;
 	return *labels ? OUTCOME_PRESENT : OUTCOME_NONE;
 }
 
@@ -102,10 +100,10 @@ static long go_map_bucket(__u64 i, void *unused)
 		if (n >= MAX_LABEL_SLOTS)
 			return 1;
 		/* in the order of struct label_slot as Go fills it */
-		s->slots[n].key_len = s->bucket.keys[k].buf;
-		s->slots[n].key_buf = s->bucket.keys[k].len;
-		s->slots[n].value_len = s->bucket.values[k].buf;
-		s->slots[n].value_buf = s->bucket.values[k].len;
+		s->label_memory.slots[n].key_len = s->bucket.keys[k].buf;
+		s->label_memory.slots[n].key_buf = s->bucket.keys[k].len;
+		s->label_memory.slots[n].value_len = s->bucket.values[k].buf;
+		s->label_memory.slots[n].value_buf = s->bucket.values[k].len;
 		w->slots = n + 1;
 	}
 	return 0;
@@ -113,7 +111,7 @@ static long go_map_bucket(__u64 i, void *unused)
 LOOP_BODY(go_map_bucket, NULL)
 
 /*
- * Collects the labels of a map in scratch.slots; scratch.walk says how many. labels
+ * Collects the labels of a map in label_memory.slots; scratch.walk says how many. labels
  * is a pointer to the map. A map that was still growing when it was set has entries
  * in old buckets, too.
  */

@@ -7,9 +7,9 @@
 #define CUSTOM_LABELS_LABELS_H
 
 #include "go.bpf.h"
-#include "seal.bpf.h"
+#include "labelmemory.bpf.h"
 #include "nodejs.bpf.h"
-#include "tls.bpf.h"
+#include "seal.bpf.h"
 
 /* struct custom_labels_labelset_t without capacity, which has no meaning to readers; tls_t of v0. */
 struct label_set {
@@ -26,6 +26,7 @@ struct thread_context {
 	__u16 attrs_data_size;
 };
 _Static_assert(sizeof(struct thread_context) == 28, "thread_context");
+#define CONTEXT_AHEAD_BYTES 128 /* of a record that are read at once, within a page */
 _Static_assert(MAX_SLOT_END + (MAX_LABEL_SOURCES - 1) * sizeof(struct label_block) + sizeof(struct thread_context) <=
 		       MAX_LABEL_END,
 	       "ids have room");
@@ -35,13 +36,6 @@ static __always_inline __u32 saturate(__u64 v)
 	return v > 0xffffffff ? 0xffffffff : v;
 }
 
-/* Where to read text of so many bytes: at NULL, where nothing is read, if there are none. A branch would double what
- * the verifier goes through. */
-static __always_inline const void *text_at(__u64 buf, __s64 bytes)
-{
-	return (const void *)(POINTED_AT(buf) & (__u64)(-bytes >> 63));
-}
-
 /* Body of a loop: copies one slot. */
 static long copy_slot(__u64 i, struct slot_pass *pass)
 {
@@ -49,11 +43,15 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	struct raw_label *raw;
 	struct label_slot slot;
 	__u32 at = pass->at;
-	__u64 key_bytes, value_bytes;
+	__u64 key_bytes, value_bytes, from;
 
 	if (!s || i >= MAX_LABEL_SLOTS)
 		return 1;
-	slot = s->slots[i];
+	from = pass->first + i * sizeof(slot);
+	barrier_var(from);
+	if (from > sizeof(s->label_memory.slots) - sizeof(slot))
+		return 1;
+	__builtin_memcpy(&slot, (const __u64 *)((const void *)s->label_memory.slots + from), sizeof(slot));
 	if (pass->go) {
 		/* the empty string may be anywhere, also at 0 */
 		slot = (struct label_slot){ slot.key_buf, slot.key_len, slot.value_buf, slot.value_len };
@@ -88,9 +86,8 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 	raw->value_bytes = value_bytes;
 	if (key_bytes < slot.key_len || value_bytes < slot.value_len)
 		pass->outcome = OUTCOME_TRUNCATED;
-	if (bpf_probe_read_user(&s->body[at + sizeof(*raw)], key_bytes, text_at(slot.key_buf, key_bytes)) ||
-	    bpf_probe_read_user(&s->body[at + sizeof(*raw) + key_bytes], value_bytes,
-				text_at(slot.value_buf, value_bytes))) {
+	if (!copy_string(s, at + sizeof(*raw), KEY_WINDOW, slot.key_buf, key_bytes) ||
+	    !copy_string(s, at + sizeof(*raw) + key_bytes, VALUE_WINDOW, slot.value_buf, value_bytes)) {
 		pass->outcome = OUTCOME_FAULT;
 		return 1;
 	}
@@ -101,13 +98,13 @@ static long copy_slot(__u64 i, struct slot_pass *pass)
 LOOP_BODY(copy_slot, &s->pass)
 
 /*
- * Copies the live ones of the slots in scratch to scratch.body[at]; scratch.end and
- * scratch.skipped tell the result. outcome is what it is so far. A global function: the
- * verifier goes through it once, whatever leads here.
+ * Copies the live ones of so many slots, of which the first is so many bytes into label_memory.slots, to
+ * scratch.body[at]; scratch.end and scratch.skipped tell the result. outcome is what it is so far. A global
+ * function: the verifier goes through it once, whatever leads here.
  */
-__noinline int copy_slots(__u64 slots, __u32 at, __u32 go, __u32 outcome)
+__noinline int copy_slots(__u32 slots, __u32 first, __u32 at, __u32 go, __u32 outcome)
 {
-	struct slot_pass pass = { .at = at, .go = go, .outcome = outcome };
+	struct slot_pass pass = { .at = at, .first = first, .go = go, .outcome = outcome };
 	struct scratch *s = this_scratch();
 
 	if (!s)
@@ -136,8 +133,8 @@ static __always_inline enum outcome slots_copied(struct scratch *s, int out, str
 static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, bool go, __u32 at,
 						   struct label_block *block, __u32 *end)
 {
+	__u64 slots = set->count, storage = POINTED_AT(set->storage), first;
 	enum outcome outcome = OUTCOME_PRESENT;
-	__u64 slots = set->count;
 
 	*end = at;
 	block->count = saturate(slots);
@@ -149,9 +146,24 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 		slots = MAX_LABEL_SLOTS;
 		outcome = OUTCOME_TRUNCATED;
 	}
-	if (bpf_probe_read_user(s->slots, slots * sizeof(struct label_slot), (const void *)POINTED_AT(set->storage)))
+	if (!in_window(s, SET_WINDOW, storage, slots * sizeof(struct label_slot), &first)) {
+		if (!move_set_window(storage, slots * sizeof(struct label_slot)))
+			return OUTCOME_FAULT;
+		first = 0;
+	}
+	return slots_copied(s, copy_slots(slots, first, at, go, outcome), block, end);
+}
+
+/* The same of a set at an address. */
+static __always_inline enum outcome copy_set_at(struct scratch *s, __u64 addr, bool go, __u32 at,
+						struct label_block *block, __u32 *end)
+{
+	struct label_set set;
+
+	if (!move_set_window(POINTED_AT(addr), sizeof(set)))
 		return OUTCOME_FAULT;
-	return slots_copied(s, copy_slots(slots, at, go, outcome), block, end);
+	__builtin_memcpy(&set, s->label_memory.slots, sizeof(set));
+	return copy_label_set(s, &set, go, at, block, end);
 }
 
 /* The same for a map of Go's; labels is a pointer to it. */
@@ -163,7 +175,7 @@ static __always_inline enum outcome copy_go_map(struct scratch *s, __u64 labels,
 	block->count = saturate(s->walk.count);
 	if (out != OUTCOME_PRESENT && out != OUTCOME_TRUNCATED)
 		return out;
-	return slots_copied(s, copy_slots(s->walk.slots, at, 1, out), block, end);
+	return slots_copied(s, copy_slots(s->walk.slots, 0, at, 1, out), block, end);
 }
 
 /*
@@ -174,14 +186,21 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 							struct label_block *block, __u32 *end)
 {
 	struct thread_context *head;
-	__u64 size;
+	__u64 size, have;
 
 	*end = at;
+	record = POINTED_AT(record);
+	have = left_in_page(record);
+	if (have > CONTEXT_AHEAD_BYTES)
+		have = CONTEXT_AHEAD_BYTES;
+	if (have < sizeof(*head))
+		have = sizeof(*head);
 	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return OUTCOME_INVALID;
 	head = (struct thread_context *)&s->body[at];
-	if (read_user(head, record))
+	barrier_var(have);
+	if (have > CONTEXT_AHEAD_BYTES || bpf_probe_read_user(head, have, (const void *)record))
 		return OUTCOME_FAULT;
 	if (head->valid == 0)
 		return OUTCOME_UPDATING;
@@ -201,7 +220,8 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 	barrier_var(size);
 	if (size > MAX_CONTEXT_ATTRS_BYTES)
 		return OUTCOME_INVALID;
-	if (bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)POINTED_AT(record + sizeof(*head))))
+	if (size > have - sizeof(*head) &&
+	    bpf_probe_read_user(&s->body[at + sizeof(*head)], size, (const void *)(record + sizeof(*head))))
 		return OUTCOME_FAULT;
 	*end = at + sizeof(*head) + size;
 	return size < block->count ? OUTCOME_TRUNCATED : OUTCOME_PRESENT;
@@ -216,15 +236,14 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 	enum outcome out;
 
 	*end = at;
+	begin_label_memory(s);
 	if (src->abi == LABEL_ABI_GO) {
 		out = go_labels(src, tp, g, &target);
 		if (out != OUTCOME_PRESENT)
 			return out;
 		if (src->go_map)
 			return copy_go_map(s, target, at, block, end);
-		if (read_user(&set, target))
-			return OUTCOME_FAULT;
-		return copy_label_set(s, &set, true, at, block, end);
+		return copy_set_at(s, target, true, at, block, end);
 	}
 	out = tls_address(tp, src, &addr);
 	if (out != OUTCOME_PRESENT)
@@ -246,11 +265,8 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 		return OUTCOME_NONE;
 	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
 		return copy_thread_context(s, target, false, at, block, end);
-	if (src->abi == LABEL_ABI_V1) {
-		if (read_user(&set, target))
-			return OUTCOME_FAULT;
-		return copy_label_set(s, &set, false, at, block, end);
-	}
+	if (src->abi == LABEL_ABI_V1)
+		return copy_set_at(s, target, false, at, block, end);
 	return OUTCOME_INVALID;
 }
 

@@ -34,6 +34,35 @@ struct label_slot {
 	__u64 value_buf;
 };
 
+/* Pieces of the target's memory that label sets are read from, see labelmemory.bpf.h. */
+enum label_windows {
+	KEY_WINDOW,
+	VALUE_WINDOW,
+	STRING_WINDOWS,
+	SET_WINDOW = STRING_WINDOWS, /* a set or its slots, and what follows */
+	LABEL_WINDOWS,
+};
+
+struct label_window {
+	__u64 start; /* address */
+	__u64 bytes; /* 0: nothing was read */
+};
+
+#define STRING_WINDOW_BYTES 512 /* that are read at once where a string is asked for */
+#define SET_WINDOW_BYTES 1024	/* where a set is */
+
+struct label_memory {
+	struct label_window window[LABEL_WINDOWS];
+	__u8 strings[STRING_WINDOWS][STRING_WINDOW_BYTES];
+	struct label_slot slots[MAX_LABEL_SLOTS]; /* of SET_WINDOW, or collected */
+	__u64 slack[5];
+};
+#define LABEL_MEMORY_BYTES                                                                                             \
+	(sizeof(((struct label_memory *)0)->strings) + sizeof(((struct label_memory *)0)->slots)) /* of windows */
+_Static_assert(offsetof(struct label_memory, slots) ==
+		       offsetof(struct label_memory, strings) + sizeof(((struct label_memory *)0)->strings),
+	       "windows lie together");
+
 /* Bucket of a map[string]string before Go 1.24: runtime/map.go, type bmap. */
 #define GO_BUCKET_SLOTS 8
 struct go_string {
@@ -71,6 +100,7 @@ struct slot_pass {
 	__u32 live;    /* labels copied */
 	__u32 skipped; /* labels with value.buf == NULL */
 	__u32 go;      /* Go's strings */
+	__u32 first;   /* offset of the first slot in label_memory.slots, in bytes */
 	enum outcome outcome;
 };
 
@@ -343,7 +373,7 @@ struct scratch {
 	struct label_sources sources; /* a copy, for as long as reading takes */
 	__u32 end;		      /* of copy_slots: where the labels end */
 	__u32 skipped;		      /* and those without a value */
-	struct label_slot slots[MAX_LABEL_SLOTS];
+	struct label_memory label_memory;
 	struct go_bucket bucket;
 	struct go_map_walk walk;
 	struct signal_regs signal;

@@ -8,16 +8,20 @@
 /* The thread id that the thread sees itself, in its own PID namespace: gettid(2). */
 static __always_inline __u32 own_tid(void)
 {
-	/* Read, not dereferenced: to the verifier of 6.1 it is a number then, to which any level may be added. */
-	const struct pid *pid = BPF_CORE_READ(current_task(), thread_pid);
+	const struct task_struct *task = current_task();
+	const struct pid *pid = FIELD(task, thread_pid);
 	struct upid upid;
 	unsigned int level;
 
 	if (!pid)
 		return 0;
-	level = BPF_CORE_READ(pid, level);
+	level = FIELD(pid, level);
+	if (!level)
+		return FIELD(task, pid);
 	if (level > MAX_PID_NS_LEVEL)
 		return 0;
+	/* Read, not dereferenced: to the verifier of 6.1 it is a number then, to which any level may be added. */
+	pid = BPF_CORE_READ(task, thread_pid);
 	if (bpf_core_read(&upid, sizeof(upid),
 			  (const void *)pid + bpf_core_field_offset(struct pid, numbers) +
 				  level * bpf_core_type_size(struct upid)))

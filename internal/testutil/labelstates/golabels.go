@@ -1,17 +1,21 @@
 package labelstates
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/customlabels/otelcol-customlabels/internal/record"
+)
 
 // Go is the ABI of the states of testdata/bpf/go.h.
 const Go = "go_labels"
 
-// The layout of these states.
-const (
-	GoM       = 16 // g.m
-	GoLabels  = 24 // g.labels
-	GoMProcID = 24 // m.procid
-	GoMCurG   = 32 // m.curg
-)
+// GoLayout returns the layout of a state.
+func GoLayout(state string) record.GoLayout {
+	if state == "go-far" {
+		return record.GoLayout{GM: 8, GLabels: 816, MProcID: 816, MCurG: 0}
+	}
+	return record.GoLayout{GM: 16, GLabels: 24, MProcID: 24, MCurG: 32}
+}
 
 // goLabels returns every state of a goroutine, with labels in a slice, and in a map as
 // before Go 1.24.
@@ -26,6 +30,7 @@ func goLabels() []State {
 		{Name: "g0", Outcome: "present", Set: one},
 		{Name: "g0-left", Outcome: "updating"},
 		{Name: "g0-other", Outcome: "invalid"},
+		{Name: "far", Outcome: "present", Set: one},
 		{Name: "none", Outcome: "none"},
 		{Name: "register", Outcome: "none"},
 		{Name: "labels-0", Outcome: "none"},

@@ -35,6 +35,7 @@ func Names() []string { return []string{"n0", "n1", "n2", "n3", "n4"} }
 func All() []State {
 	const v0, v1, ctx = "custom_labels_v0", "custom_labels_v1", "thread_context"
 	ten := numbered("k%d=v%d", 10)
+	lengths, together := stringLengths()
 	tagged := func(s State) State { // aarch64 ignores the upper byte of addresses
 		if runtime.GOARCH != "arm64" {
 			s.Outcome, s.Set = "fault", ""
@@ -78,6 +79,11 @@ func All() []State {
 		{Name: "kernel-value", ABI: v1, Outcome: "fault"},
 		{Name: "empty-kernel", ABI: v1, Outcome: "present", Set: "="},
 		{Name: "fault-in-second", ABI: v1, Outcome: "fault"},
+		{Name: "strings-together", ABI: v1, Outcome: "present", Set: ofLengths(together)},
+		{Name: "strings-by-kind", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
+		{Name: "strings-by-kind", ABI: v0, Outcome: "present", Set: ofLengths(lengths)},
+		{Name: "strings-at-end", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
+		{Name: "strings-across", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "context", ABI: ctx, Outcome: "present", Set: "link"},
 		{Name: "context-attrs-5", ABI: ctx, Outcome: "present", Set: "link " + numbered("n%d=a%d", 5)},
 		{Name: "context-updating", ABI: ctx, Outcome: "updating"},

@@ -1,0 +1,120 @@
+/*
+ * Labels of many lengths, where a reader that reads more at once than one string comes to an end: states of target.c.
+ * Byte j of string n is 'a' + (n + j) % 26; of label i the key is string 2 i and the value string 2 i + 1.
+ */
+#ifndef TARGET_STRINGS_H
+#define TARGET_STRINGS_H
+
+#define TOGETHER 8	/* of the lengths */
+#define MAX_KEY 256
+
+static const size_t lengths[] = { 1, 7, 8, 9, 39, 40, 41, 47, 63, 64, 65, 256, 511, 512, 513, 1024 };
+#define LENGTHS ((int)(sizeof(lengths) / sizeof(lengths[0])))
+
+/* Some pages, and one behind them that is not mapped. */
+static char *pages(int n)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, (n + 1) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(p + n * page, page);
+	memset(p, '.', n * page);
+	return p;
+}
+
+/* The last n bytes before a page that is not mapped. */
+static void *end_of_memory(size_t n)
+{
+	return memset(pages(1) + sysconf(_SC_PAGESIZE) - n, 0, n);
+}
+
+/* n bytes, some of which are in one page, the others in the next. */
+static void *across(size_t n)
+{
+	return memset(pages(2) + sysconf(_SC_PAGESIZE) - (n + 1) / 2, 0, n);
+}
+
+static char *fill_string(char *at, int n, size_t bytes)
+{
+	for (size_t j = 0; j < bytes; j++)
+		at[j] = 'a' + (n + j) % 26;
+	return at;
+}
+
+static size_t key_length(int i)
+{
+	return lengths[i] < MAX_KEY ? lengths[i] : MAX_KEY;
+}
+
+/* Has the variable and the set say where a set is. */
+static void publish_at(struct set *at)
+{
+	*at = set;
+	v1 = at;
+}
+
+static void each_at(void *(*place)(size_t bytes))
+{
+	for (int i = 0; i < LENGTHS; i++)
+		put(i, fill_string(place(key_length(i)), 2 * i, key_length(i)), key_length(i),
+		    fill_string(place(lengths[i]), 2 * i + 1, lengths[i]), lengths[i]);
+}
+
+/* A set, its slots and the strings, one behind the other. */
+static void all_together(void)
+{
+	char *at = pages(1) + 64;
+	struct set *first = (struct set *)at;
+	struct label *storage = (struct label *)(first + 1);
+
+	at = (char *)(storage + TOGETHER);
+	for (int i = 0; i < TOGETHER; i++) {
+		char *key = fill_string(at, 2 * i, lengths[i]);
+		char *value = fill_string(key + lengths[i], 2 * i + 1, lengths[i]);
+
+		put(i, key, lengths[i], value, lengths[i]);
+		at = value + lengths[i];
+	}
+	set.storage = memcpy(storage, slots, TOGETHER * sizeof(slots[0]));
+	publish_at(first);
+}
+
+/* Keys one behind the other, and values elsewhere. */
+static void each_kind_together(void)
+{
+	char *key = pages(2), *value = pages(3);
+
+	for (int i = 0; i < LENGTHS; i++) {
+		put(i, fill_string(key, 2 * i, key_length(i)), key_length(i), fill_string(value, 2 * i + 1, lengths[i]),
+		    lengths[i]);
+		key += key_length(i);
+		value += lengths[i];
+	}
+}
+
+/* state is without the prefix "strings-". */
+static int strings_fill(const char *state)
+{
+	size_t bytes;
+
+	if (!strcmp(state, "together")) {
+		all_together();
+		return 1;
+	}
+	if (!strcmp(state, "by-kind"))
+		each_kind_together();
+	else if (!strcmp(state, "at-end"))
+		each_at(end_of_memory);
+	else
+		each_at(across);
+	bytes = set.count * sizeof(slots[0]);
+	if (!strcmp(state, "across"))
+		set.storage = memcpy(across(bytes), slots, bytes), publish_at(across(sizeof(set)));
+	else if (!strcmp(state, "at-end"))
+		set.storage = memcpy(end_of_memory(bytes), slots, bytes), publish_at(end_of_memory(16 + 8));
+	else if (strcmp(state, "by-kind"))
+		return 0;
+	return 1;
+}
+
+#endif
