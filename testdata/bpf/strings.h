@@ -5,7 +5,7 @@
 #ifndef TARGET_STRINGS_H
 #define TARGET_STRINGS_H
 
-#define TOGETHER 8	/* of the lengths */
+#define TOGETHER 8 /* of the lengths */
 #define MAX_KEY 256
 
 static const size_t lengths[] = { 1, 7, 8, 9, 39, 40, 41, 47, 63, 64, 65, 256, 511, 512, 513, 1024 };
