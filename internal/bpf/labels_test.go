@@ -94,6 +94,30 @@ func TestLabelStates(t *testing.T) {
 	testutil.ReportLabelAssertions(t.Name(), compared)
 }
 
+// What was read for one sample is not taken for the next one.
+func TestLabelsAreReadAnew(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "strings-changing")
+	pin(t, tgt.pid, 0)
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV0, Offset: tgt.offsetV0}}))
+	require.NoError(t, s.Start())
+	near, far := map[string]bool{}, map[string]bool{}
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != tgt.pid || len(r.Labels) == 0 {
+			return false
+		}
+		for l := range labels.Decode(nil, r.Labels).Set.All() {
+			if l.Key == "near" {
+				near[l.Value] = true
+			} else {
+				far[l.Value] = true
+			}
+		}
+		return len(near) >= samplesPerState && len(far) >= samplesPerState
+	})
+}
+
 // The same variables reached through the DTV, and module ids that this thread can't have.
 func TestLabelsThroughDTV(t *testing.T) {
 	program := buildTarget(t)

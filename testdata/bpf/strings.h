@@ -92,6 +92,26 @@ static void each_kind_together(void)
 	}
 }
 
+static volatile char *changing[2]; /* values, in turn every letter; NULL: none */
+
+/* A value behind the slots, and one elsewhere. */
+static void both_change(void)
+{
+	struct label *storage = (struct label *)pages(1);
+
+	changing[0] = (char *)(storage + 2);
+	changing[1] = pages(1);
+	put(0, "near", 4, (char *)changing[0], 1);
+	put(1, "far", 3, (char *)changing[1], 1);
+	set.storage = memcpy(storage, slots, 2 * sizeof(slots[0]));
+}
+
+static void change(unsigned long times)
+{
+	for (int i = 0; i < 2 && changing[i]; i++)
+		*changing[i] = 'a' + (times >> 20) % 26;
+}
+
 /* state is without the prefix "strings-". */
 static int strings_fill(const char *state)
 {
@@ -99,6 +119,10 @@ static int strings_fill(const char *state)
 
 	if (!strcmp(state, "together")) {
 		all_together();
+		return 1;
+	}
+	if (!strcmp(state, "changing")) {
+		both_change();
 		return 1;
 	}
 	if (!strcmp(state, "by-kind"))

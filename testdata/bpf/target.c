@@ -238,6 +238,15 @@ static int enter(const char *state)
 		ctx = end_of_memory(40);
 		memcpy(ctx, &context, 28);
 		ctx->size = 12;
+	} else if (!strcmp(state, "context-across")) {
+		fill_context();
+		add_attrs(3);
+		ctx = memcpy(across(40), &context, 40);
+	} else if (!strcmp(state, "context-attrs-long")) {
+		fill_context();
+		context.size = 2 + 150;
+		context.attrs[1] = 150;
+		fill_string((char *)context.attrs + 2, 0, 150);
 	} else if (!strcmp(state, "context-unmapped"))
 		ctx = UNMAPPED;
 	else if (!strncmp(state, "strings-", 8)) {
@@ -448,5 +457,5 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "in-kernel"))
 		burn_in_kernel();
 	for (;;)
-		x++;
+		change(x++);
 }

@@ -145,8 +145,8 @@ alone:
 static __always_inline bool read_two(struct scratch *s, __u64 addr, __u16 first, __u16 second, __u64 *word_1,
 				     __u64 *word_2)
 {
-	__u32 low = first < second ? first : second, at_1 = first - low, at_2 = second - low;
-	__u32 bytes = (at_1 > at_2 ? at_1 : at_2) + sizeof(__u64);
+	__u64 low = first < second ? first : second, at_1 = first - low, at_2 = second - low;
+	__u64 bytes = (at_1 > at_2 ? at_1 : at_2) + sizeof(__u64);
 
 	barrier_var(bytes);
 	if (bytes > STRING_WINDOW_BYTES)

@@ -127,16 +127,21 @@ static __always_inline enum outcome slots_copied(struct scratch *s, int out, str
 }
 
 /*
- * Copies the live labels of a set to scratch.body[at]; *end is where they end. go:
+ * Copies the live labels of the set at an address to scratch.body[at]; *end is where they end. go:
  * they are Go's.
  */
-static __always_inline enum outcome copy_label_set(struct scratch *s, const struct label_set *set, bool go, __u32 at,
+static __always_inline enum outcome copy_label_set(struct scratch *s, __u64 addr, bool go, __u32 at,
 						   struct label_block *block, __u32 *end)
 {
-	__u64 slots = set->count, storage = POINTED_AT(set->storage), first;
+	const struct label_set *set = (const struct label_set *)s->label_memory.slots;
 	enum outcome outcome = OUTCOME_PRESENT;
+	__u64 slots, storage, first;
 
 	*end = at;
+	if (!move_set_window(POINTED_AT(addr), sizeof(*set)))
+		return OUTCOME_FAULT;
+	slots = set->count;
+	storage = POINTED_AT(set->storage);
 	block->count = saturate(slots);
 	if (!slots)
 		return OUTCOME_NONE; /* storage is garbage then, and may be */
@@ -152,18 +157,6 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, const stru
 		first = 0;
 	}
 	return slots_copied(s, copy_slots(slots, first, at, go, outcome), block, end);
-}
-
-/* The same of a set at an address. */
-static __always_inline enum outcome copy_set_at(struct scratch *s, __u64 addr, bool go, __u32 at,
-						struct label_block *block, __u32 *end)
-{
-	struct label_set set;
-
-	if (!move_set_window(POINTED_AT(addr), sizeof(set)))
-		return OUTCOME_FAULT;
-	__builtin_memcpy(&set, s->label_memory.slots, sizeof(set));
-	return copy_label_set(s, &set, go, at, block, end);
 }
 
 /* The same for a map of Go's; labels is a pointer to it. */
@@ -232,41 +225,34 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 						__u32 at, struct label_block *block, __u32 *end)
 {
 	__u64 addr, target = 0; /* to the verifier of 5.10, go_labels() may leave it as it is */
-	struct label_set set;
 	enum outcome out;
 
 	*end = at;
 	begin_label_memory(s);
-	if (src->abi == LABEL_ABI_GO) {
+	if (src->abi == LABEL_ABI_GO)
 		out = go_labels(src, tp, g, &target);
-		if (out != OUTCOME_PRESENT)
-			return out;
-		if (src->go_map)
-			return copy_go_map(s, target, at, block, end);
-		return copy_set_at(s, target, true, at, block, end);
-	}
-	out = tls_address(tp, src, &addr);
+	else
+		out = tls_address(tp, src, &addr);
 	if (out != OUTCOME_PRESENT)
 		return out;
-	if (src->abi == LABEL_ABI_V0) {
-		if (read_user(&set, addr))
-			return OUTCOME_FAULT;
-		return copy_label_set(s, &set, false, at, block, end);
-	}
 	if (src->abi == LABEL_ABI_NODEJS) {
 		out = nodejs_record(addr, src->v8_field, src->v8_map_type, &target);
 		if (out != OUTCOME_PRESENT)
 			return out;
 		return copy_thread_context(s, target, true, at, block, end);
 	}
-	if (read_user(&target, addr))
+	if (src->abi == LABEL_ABI_V0)
+		target = addr;
+	else if (src->abi != LABEL_ABI_GO && read_user(&target, addr))
 		return OUTCOME_FAULT;
 	if (!target)
 		return OUTCOME_NONE;
 	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
 		return copy_thread_context(s, target, false, at, block, end);
-	if (src->abi == LABEL_ABI_V1)
-		return copy_set_at(s, target, false, at, block, end);
+	if (src->abi == LABEL_ABI_GO && src->go_map)
+		return copy_go_map(s, target, at, block, end);
+	if (src->abi == LABEL_ABI_GO || src->abi == LABEL_ABI_V0 || src->abi == LABEL_ABI_V1)
+		return copy_label_set(s, target, src->abi == LABEL_ABI_GO, at, block, end);
 	return OUTCOME_INVALID;
 }
 

@@ -89,6 +89,8 @@ func All() []State {
 		{Name: "context-updating", ABI: ctx, Outcome: "updating"},
 		{Name: "context-garbage", ABI: ctx, Outcome: "invalid"},
 		{Name: "context-attrs-3000", ABI: ctx, Outcome: "truncated", Set: "link"},
+		{Name: "context-across", ABI: ctx, Outcome: "present", Set: "link " + numbered("n%d=a%d", 3)},
+		{Name: "context-attrs-long", ABI: ctx, Outcome: "present", Set: "link n0=(150)"},
 		{Name: "context-past-end", ABI: ctx, Outcome: "fault"},
 		{Name: "context-at-end", ABI: ctx, Outcome: "present", Set: "link n0="},
 		{Name: "context-unmapped", ABI: ctx, Outcome: "fault"},
