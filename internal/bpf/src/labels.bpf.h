@@ -224,7 +224,7 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u64 g, const struct label_source *src,
 						__u32 at, struct label_block *block, __u32 *end)
 {
-	__u64 addr, target = 0; /* to the verifier of 5.10, go_labels() may leave it as it is */
+	__u64 target = 0; /* to the verifier of 5.10, go_labels() may leave it as it is */
 	enum outcome out;
 
 	*end = at;
@@ -232,18 +232,17 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 	if (src->abi == LABEL_ABI_GO)
 		out = go_labels(src, tp, g, &target);
 	else
-		out = tls_address(tp, src, &addr);
+		out = tls_address(tp, src, &target);
 	if (out != OUTCOME_PRESENT)
 		return out;
 	if (src->abi == LABEL_ABI_NODEJS) {
-		out = nodejs_record(addr, src->v8_field, src->v8_map_type, &target);
+		out = nodejs_record(target, src->v8_field, src->v8_map_type, &target);
 		if (out != OUTCOME_PRESENT)
 			return out;
 		return copy_thread_context(s, target, true, at, block, end);
 	}
-	if (src->abi == LABEL_ABI_V0)
-		target = addr;
-	else if (src->abi != LABEL_ABI_GO && read_user(&target, addr))
+	/* With v0, the variable is the set. */
+	if (src->abi != LABEL_ABI_GO && src->abi != LABEL_ABI_V0 && read_user(&target, target))
 		return OUTCOME_FAULT;
 	if (!target)
 		return OUTCOME_NONE;
