@@ -56,10 +56,18 @@ func (s *source) goroutine(machine elf.Machine, thread *Stopped, src *record.Lab
 	return s.labelSet(addr, true)
 }
 
+// ofGoroutine returns a goroutine's m and what its labels are kept in.
+func (s *source) ofGoroutine(g uint64, at *record.GoLayout) (m, addr uint64, err error) {
+	if m, err = s.word(g + uint64(at.GM)); err == nil {
+		addr, err = s.word(g + uint64(at.GLabels))
+	}
+	return m, addr, err
+}
+
 // goroutineLabels returns what the labels of the goroutine that g's thread runs are
 // kept in, not 0 if the outcome is present.
 func (s *source) goroutineLabels(g, tid uint64, at *record.GoLayout) (addr uint64, outcome record.Outcome) {
-	m, err := s.word(g + uint64(at.GM))
+	m, addr, err := s.ofGoroutine(g, at)
 	switch {
 	case err != nil:
 		return 0, s.fault("the goroutine", err)
@@ -82,7 +90,8 @@ func (s *source) goroutineLabels(g, tid uint64, at *record.GoLayout) (addr uint6
 		return 0, record.OutcomeNone // the scheduler is at work
 	}
 	if current != g {
-		owner, err := s.word(current + uint64(at.GM))
+		var owner uint64
+		owner, addr, err = s.ofGoroutine(current, at)
 		switch {
 		case err != nil:
 			return 0, s.fault("the current goroutine", err)
@@ -91,9 +100,6 @@ func (s *source) goroutineLabels(g, tid uint64, at *record.GoLayout) (addr uint6
 		case owner != m:
 			return 0, s.invalid("a current goroutine of another thread")
 		}
-	}
-	if addr, err = s.word(current + uint64(at.GLabels)); err != nil {
-		return 0, s.fault("the current goroutine", err)
 	}
 	if addr == 0 {
 		return 0, record.OutcomeNone

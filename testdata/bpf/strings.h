@@ -112,31 +112,48 @@ static void change(unsigned long times)
 		*changing[i] = 'a' + (times >> 20) % 26;
 }
 
+/* Slots of which a value is a part: the others are holes. */
+static void value_in_slots(void)
+{
+	memset(slots, 0, sizeof(slots));
+	put(0, "k", 1, (char *)slots + 15400, 41);
+	set.count = 512;
+}
+
+/* Slots that begin near their set, and end further away. */
+static void slots_behind(void)
+{
+	struct set *first = (struct set *)(pages(1) + 64);
+
+	put_many(40);
+	set.storage = memcpy(first + 1, slots, 40 * sizeof(slots[0]));
+	publish_at(first);
+}
+
 /* state is without the prefix "strings-". */
 static int strings_fill(const char *state)
 {
-	size_t bytes;
+	const size_t bytes = LENGTHS * sizeof(slots[0]);
 
-	if (!strcmp(state, "together")) {
+	if (!strcmp(state, "together"))
 		all_together();
-		return 1;
-	}
-	if (!strcmp(state, "changing")) {
-		both_change();
-		return 1;
-	}
-	if (!strcmp(state, "by-kind"))
+	else if (!strcmp(state, "by-kind"))
 		each_kind_together();
-	else if (!strcmp(state, "at-end"))
+	else if (!strcmp(state, "changing"))
+		both_change();
+	else if (!strcmp(state, "in-slots"))
+		value_in_slots();
+	else if (!strcmp(state, "slots-behind"))
+		slots_behind();
+	else if (!strcmp(state, "at-end")) {
 		each_at(end_of_memory);
-	else
+		set.storage = memcpy(end_of_memory(bytes), slots, bytes);
+		publish_at(end_of_memory(sizeof(set)));
+	} else if (!strcmp(state, "across")) {
 		each_at(across);
-	bytes = set.count * sizeof(slots[0]);
-	if (!strcmp(state, "across"))
-		set.storage = memcpy(across(bytes), slots, bytes), publish_at(across(sizeof(set)));
-	else if (!strcmp(state, "at-end"))
-		set.storage = memcpy(end_of_memory(bytes), slots, bytes), publish_at(end_of_memory(16 + 8));
-	else if (strcmp(state, "by-kind"))
+		set.storage = memcpy(across(bytes), slots, bytes);
+		publish_at(across(sizeof(set)));
+	} else
 		return 0;
 	return 1;
 }

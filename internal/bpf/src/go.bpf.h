@@ -38,6 +38,7 @@ SEPARATE int go_labels(const struct label_source *src, __u64 tp, __u64 g_registe
 {
 	__u64 g = g_register, m, procid, curg, owner;
 	struct scratch *s = this_scratch();
+	const __u64 *words;
 
 	if (!src || !labels || !s)
 		return OUTCOME_INVALID;
@@ -49,19 +50,26 @@ SEPARATE int go_labels(const struct label_source *src, __u64 tp, __u64 g_registe
 	}
 	if (!g)
 		return OUTCOME_NONE; /* not a thread of Go's */
-	if (!read_two(s, g, src->go.g_m, src->go.g_labels, &m, labels))
+	words = s->label_memory.words;
+	if (!read_two(g, src->go.g_m, src->go.g_labels))
 		return OUTCOME_FAULT;
+	m = words[0];
+	*labels = words[1];
 	if (!m)
 		return OUTCOME_UPDATING;
-	if (!read_two(s, m, src->go.m_procid, src->go.m_curg, &procid, &curg))
+	if (!read_two(m, src->go.m_procid, src->go.m_curg))
 		return OUTCOME_FAULT;
+	procid = words[0];
+	curg = words[1];
 	if (procid != own_tid())
 		return procid ? OUTCOME_INVALID : OUTCOME_UPDATING;
 	if (!curg)
 		return OUTCOME_NONE; /* the scheduler is at work */
 	if (curg != g) {
-		if (!read_two(s, curg, src->go.g_m, src->go.g_labels, &owner, labels))
+		if (!read_two(curg, src->go.g_m, src->go.g_labels))
 			return OUTCOME_FAULT;
+		owner = words[0];
+		*labels = words[1];
 		if (owner != m)
 			return owner ? OUTCOME_INVALID : OUTCOME_UPDATING;
 	}

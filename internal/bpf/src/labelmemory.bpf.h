@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The target's memory that labels are read from. What was allocated one after the other mostly lies together, and a
- * read costs more than the bytes in it: so what follows is read with what is asked for, within its page, where it can
- * be read if the first byte can. What does not lie so is read for itself.
+ * read costs more than the bytes in it: so what follows is read with what is asked for, within its page, which can be
+ * read if its first byte can. What does not lie so is read for itself.
  */
 #ifndef CUSTOM_LABELS_LABELMEMORY_H
 #define CUSTOM_LABELS_LABELMEMORY_H
@@ -13,10 +13,12 @@
 /* A string of so many bytes is copied without a loop. */
 #define SHORT_STRING_BYTES 40
 
-_Static_assert(SHORT_STRING_BYTES <= sizeof(((struct label_memory *)0)->slack), "a short string fits into the slack");
 _Static_assert(SHORT_STRING_BYTES % 8 == 0, "words");
 
-/* Forgets what was read for another source: it may have changed since. */
+/*
+ * Forgets what was read for another sample or source: it may have changed since. Labels of a Go map are collected in
+ * the memory of SET_WINDOW, which has to be empty then.
+ */
 static __always_inline void begin_label_memory(struct scratch *s)
 {
 	for (__u32 i = 0; i < LABEL_WINDOWS; i++)
@@ -53,7 +55,7 @@ __noinline int move_string_window(__u64 addr, __u32 which, __u32 wanted)
 	return true;
 }
 
-/* The same for the window of a set, which has as many bytes as are wanted. */
+/* The same for the window of a set, which has at least the bytes that are wanted. */
 __noinline int move_set_window(__u64 addr, __u32 wanted)
 {
 	struct scratch *s = this_scratch();
@@ -92,7 +94,7 @@ __noinline int copy_words(__u32 to, __u32 from, __u32 bytes)
 {
 	struct scratch *s = this_scratch();
 
-	if (!s || to > SAMPLE_BODY_BYTES || from > LABEL_MEMORY_BYTES - MAX_LABEL_VALUE_BYTES)
+	if (!s || to > SAMPLE_BODY_BYTES || from > LABEL_MEMORY_BYTES)
 		return false;
 	for (__u32 i = 0; i < MAX_LABEL_VALUE_BYTES && i < bytes; i += 8)
 		*body_word(s, to + i) = *(__u64 *)((void *)s->label_memory.strings + from + i);
@@ -139,26 +141,32 @@ alone:
 }
 
 /*
- * Reads two words of a struct of the target's, by their offsets; with one read if they lie close together. False: they
- * cannot be read. The windows of strings are empty afterwards.
+ * Reads two words of a struct of the target's, by their offsets, to label_memory.words; with one read if they lie
+ * close together. False: they cannot be read. The window of keys is empty afterwards.
  */
-static __always_inline bool read_two(struct scratch *s, __u64 addr, __u16 first, __u16 second, __u64 *word_1,
-				     __u64 *word_2)
+__noinline int read_two(__u64 addr, __u32 first, __u32 second)
 {
 	__u64 low = first < second ? first : second, at_1 = first - low, at_2 = second - low;
 	__u64 bytes = (at_1 > at_2 ? at_1 : at_2) + sizeof(__u64);
+	struct scratch *s = this_scratch();
+	__u64 *words;
 
-	barrier_var(bytes);
+	if (!s)
+		return false;
+	words = s->label_memory.words;
 	if (bytes > STRING_WINDOW_BYTES)
-		return !read_user(word_1, addr + first) && !read_user(word_2, addr + second);
-	if (bpf_probe_read_user(s->label_memory.strings[KEY_WINDOW], bytes, (const void *)(addr + low)))
+		return !read_user(&words[0], addr + first) && !read_user(&words[1], addr + second);
+	s->label_memory.window[KEY_WINDOW].bytes = 0;
+	barrier_var(bytes);
+	if (bytes > STRING_WINDOW_BYTES ||
+	    bpf_probe_read_user(s->label_memory.strings[KEY_WINDOW], bytes, (const void *)POINTED_AT(addr + low)))
 		return false;
 	barrier_var(at_1);
 	barrier_var(at_2);
 	if (at_1 > STRING_WINDOW_BYTES || at_2 > STRING_WINDOW_BYTES)
 		return false;
-	*word_1 = *(__u64 *)((void *)s->label_memory.strings + at_1);
-	*word_2 = *(__u64 *)((void *)s->label_memory.strings + at_2);
+	words[0] = *(__u64 *)((void *)s->label_memory.strings + at_1);
+	words[1] = *(__u64 *)((void *)s->label_memory.strings + at_2);
 	return true;
 }
 

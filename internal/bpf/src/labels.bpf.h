@@ -242,10 +242,12 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 		return copy_thread_context(s, target, true, at, block, end);
 	}
 	/* With v0, the variable is the set. */
-	if (src->abi != LABEL_ABI_GO && src->abi != LABEL_ABI_V0 && read_user(&target, target))
-		return OUTCOME_FAULT;
-	if (!target)
-		return OUTCOME_NONE;
+	if (src->abi != LABEL_ABI_GO && src->abi != LABEL_ABI_V0) {
+		if (read_user(&target, target))
+			return OUTCOME_FAULT;
+		if (!target)
+			return OUTCOME_NONE;
+	}
 	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
 		return copy_thread_context(s, target, false, at, block, end);
 	if (src->abi == LABEL_ABI_GO && src->go_map)

@@ -53,9 +53,10 @@ struct label_window {
 
 struct label_memory {
 	struct label_window window[LABEL_WINDOWS];
+	__u64 words[2]; /* of read_two() */
 	__u8 strings[STRING_WINDOWS][STRING_WINDOW_BYTES];
 	struct label_slot slots[MAX_LABEL_SLOTS]; /* of SET_WINDOW, or collected */
-	__u64 slack[5];
+	__u8 slack[MAX_LABEL_VALUE_BYTES];	  /* never filled: what is copied in whole words may reach into it */
 };
 #define LABEL_MEMORY_BYTES                                                                                             \
 	(sizeof(((struct label_memory *)0)->strings) + sizeof(((struct label_memory *)0)->slots)) /* of windows */
@@ -390,7 +391,8 @@ struct scratch {
 #endif
 };
 
-/* A word of the body. To the compiler, bytes of it need not be at a multiple of 8, as all that is put there is. */
+/* A word of the body, at any offset: both architectures have that in one instruction, clang would take one for each
+ * byte. */
 static __always_inline __u64 *body_word(struct scratch *s, __u32 at)
 {
 	void *word = s->body + at;

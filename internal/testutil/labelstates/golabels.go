@@ -12,7 +12,7 @@ const Go = "go_labels"
 // GoLayout returns the layout of a state.
 func GoLayout(state string) record.GoLayout {
 	if state == "go-far" {
-		return record.GoLayout{GM: 8, GLabels: 816, MProcID: 816, MCurG: 0}
+		return record.GoLayout{GM: 8, GLabels: 520, MProcID: 504, MCurG: 0}
 	}
 	return record.GoLayout{GM: 16, GLabels: 24, MProcID: 24, MCurG: 32}
 }
@@ -40,10 +40,10 @@ func goLabels() []State {
 		{Name: "labels-65", Outcome: "truncated", Many: 64},
 		{Name: "labels-600", Outcome: "truncated", Many: 64},
 		{Name: "empty", Outcome: "present", Set: "="},
-		{Name: "value-1024", Outcome: "present", Set: "k=(1024)"},
-		{Name: "value-2000", Outcome: "truncated", Set: "k=(1024)"},
-		{Name: "value-2-60", Outcome: "truncated", Set: "k=(1024)"},
-		{Name: "key-300", Outcome: "truncated", Set: "(256)=v"},
+		{Name: "value-1024", Outcome: "present", Set: "k=" + long("x", 1024)},
+		{Name: "value-2000", Outcome: "truncated", Set: "k=" + long("x", 1024)},
+		{Name: "value-2-60", Outcome: "truncated", Set: "k=" + long("x", 1024)},
+		{Name: "key-300", Outcome: "truncated", Set: long("x", 256) + "=v"},
 		{Name: "section-full", Outcome: "truncated", Many: 7},
 		{Name: "null-list", Outcome: "invalid"},
 		{Name: "unmapped-g", Outcome: "fault"},

@@ -6,6 +6,7 @@ package labelstates
 import (
 	"bufio"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,11 +66,11 @@ func All() []State {
 		{Name: "slots-600", ABI: v1, Outcome: "truncated", Many: 64},
 		{Name: "null-value", ABI: v1, Outcome: "present", Set: "k1=v1"},
 		{Name: "empty", ABI: v1, Outcome: "present", Set: "="},
-		{Name: "value-1024", ABI: v1, Outcome: "present", Set: "k=(1024)"},
-		{Name: "value-2000", ABI: v1, Outcome: "truncated", Set: "k=(1024)"},
-		{Name: "key-300", ABI: v0, Outcome: "truncated", Set: "(256)=v"},
-		{Name: "value-2-60", ABI: v1, Outcome: "truncated", Set: "k=(1024)"},
-		{Name: "section-full", ABI: v1, Outcome: "truncated", Set: "k=(1000)"},
+		{Name: "value-1024", ABI: v1, Outcome: "present", Set: "k=" + long("x", 1024)},
+		{Name: "value-2000", ABI: v1, Outcome: "truncated", Set: "k=" + long("x", 1024)},
+		{Name: "key-300", ABI: v0, Outcome: "truncated", Set: long("x", 256) + "=v"},
+		{Name: "value-2-60", ABI: v1, Outcome: "truncated", Set: "k=" + long("x", 1024)},
+		{Name: "section-full", ABI: v1, Outcome: "truncated", Set: "k=" + long("x", 1000)},
 		{Name: "count-2-63", ABI: v1, Outcome: "fault"},
 		{Name: "unmapped-set", ABI: v1, Outcome: "fault"},
 		{Name: "kernel-set", ABI: v1, Outcome: "fault"},
@@ -82,6 +83,8 @@ func All() []State {
 		{Name: "strings-together", ABI: v1, Outcome: "present", Set: ofLengths(together)},
 		{Name: "strings-by-kind", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "strings-by-kind", ABI: v0, Outcome: "present", Set: ofLengths(lengths)},
+		{Name: "strings-in-slots", ABI: v1, Outcome: "present", Set: "k=" + long("\x00", 41)},
+		{Name: "strings-slots-behind", ABI: v1, Outcome: "present", Many: 40},
 		{Name: "strings-at-end", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "strings-across", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "context", ABI: ctx, Outcome: "present", Set: "link"},
@@ -90,7 +93,7 @@ func All() []State {
 		{Name: "context-garbage", ABI: ctx, Outcome: "invalid"},
 		{Name: "context-attrs-3000", ABI: ctx, Outcome: "truncated", Set: "link"},
 		{Name: "context-across", ABI: ctx, Outcome: "present", Set: "link " + numbered("n%d=a%d", 3)},
-		{Name: "context-attrs-long", ABI: ctx, Outcome: "present", Set: "link n0=(150)"},
+		{Name: "context-attrs-long", ABI: ctx, Outcome: "present", Set: "link n0=" + shorten(numberedString(0, 150))},
 		{Name: "context-past-end", ABI: ctx, Outcome: "fault"},
 		{Name: "context-at-end", ABI: ctx, Outcome: "present", Set: "link n0="},
 		{Name: "context-unmapped", ABI: ctx, Outcome: "fault"},
@@ -116,9 +119,12 @@ func Show(set, key, value string) string {
 	return set + shorten(key) + "=" + shorten(value)
 }
 
+// long is how Show writes a long string of one character.
+func long(character string, n int) string { return shorten(strings.Repeat(character, n)) }
+
 func shorten(s string) string {
 	if len(s) > maxShown {
-		return fmt.Sprintf("(%d)", len(s))
+		return fmt.Sprintf("(%d %08x)", len(s), crc32.ChecksumIEEE([]byte(s)))
 	}
 	return s
 }

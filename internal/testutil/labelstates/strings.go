@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Bounds of record.h.
-const (
-	maxKeyBytes = 256
-	letters     = "abcdefghijklmnopqrstuvwxyz"
-)
+// maxKeyBytes is a bound of record.h.
+const maxKeyBytes = 256
+
+const letters = "abcdefghijklmnopqrstuvwxyz"
 
 // stringLengths returns the lengths of the strings of testdata/bpf/strings.h, and those of them that are
 // in one piece of memory.
