@@ -187,8 +187,8 @@ func TestSourcesShareSection(t *testing.T) {
 		want    []record.Outcome
 		set     string
 	}{
-		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, "k=(1000)"},
-		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, "k=(1000)"},
+		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
+		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
 		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
 		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
 	} {

@@ -89,6 +89,20 @@ static __always_inline bool in_window(const struct scratch *s, enum label_window
 	return *at < window->bytes && bytes <= window->bytes - *at;
 }
 
+/* Where bytes of the target at an address are in the window of a set, which has moved there if it has to; negative:
+ * they cannot be read. */
+__noinline int in_set_window(__u64 addr, __u32 bytes)
+{
+	struct scratch *s = this_scratch();
+	__u64 at;
+
+	if (!s)
+		return -1;
+	if (in_window(s, SET_WINDOW, addr, bytes, &at))
+		return at;
+	return move_set_window(addr, bytes) ? 0 : -1;
+}
+
 /* Copies a longer string. from: an offset into label_memory.strings. */
 __noinline int copy_words(__u32 to, __u32 from, __u32 bytes)
 {

@@ -135,7 +135,8 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, __u64 addr
 {
 	const struct label_set *set = (const struct label_set *)s->label_memory.slots;
 	enum outcome outcome = OUTCOME_PRESENT;
-	__u64 slots, storage, first;
+	__u64 slots, storage;
+	int first;
 
 	*end = at;
 	if (!move_set_window(POINTED_AT(addr), sizeof(*set)))
@@ -151,11 +152,9 @@ static __always_inline enum outcome copy_label_set(struct scratch *s, __u64 addr
 		slots = MAX_LABEL_SLOTS;
 		outcome = OUTCOME_TRUNCATED;
 	}
-	if (!in_window(s, SET_WINDOW, storage, slots * sizeof(struct label_slot), &first)) {
-		if (!move_set_window(storage, slots * sizeof(struct label_slot)))
-			return OUTCOME_FAULT;
-		first = 0;
-	}
+	first = in_set_window(storage, slots * sizeof(struct label_slot));
+	if (first < 0)
+		return OUTCOME_FAULT;
 	return slots_copied(s, copy_slots(slots, first, at, go, outcome), block, end);
 }
 
@@ -171,6 +170,25 @@ static __always_inline enum outcome copy_go_map(struct scratch *s, __u64 labels,
 	return slots_copied(s, copy_slots(s->walk.slots, 0, at, 1, out), block, end);
 }
 
+/* Reads the head of a record to scratch.body[at], and what follows in its page. Returns the bytes; 0: it cannot be
+ * read. */
+__noinline int read_context(__u64 record, __u32 at)
+{
+	struct scratch *s = this_scratch();
+	__u64 bytes = left_in_page(record);
+
+	if (!s || at > MAX_LABEL_BYTES)
+		return 0;
+	if (bytes > CONTEXT_AHEAD_BYTES)
+		bytes = CONTEXT_AHEAD_BYTES;
+	if (bytes < sizeof(struct thread_context))
+		bytes = sizeof(struct thread_context);
+	barrier_var(bytes);
+	if (bytes > CONTEXT_AHEAD_BYTES || bpf_probe_read_user(&s->body[at], bytes, (const void *)record))
+		return 0;
+	return bytes;
+}
+
 /*
  * Copies the record at an address. One that was found in V8's heap is no record if
  * it claims more attributes than are read of any.
@@ -183,17 +201,12 @@ static __always_inline enum outcome copy_thread_context(struct scratch *s, __u64
 
 	*end = at;
 	record = POINTED_AT(record);
-	have = left_in_page(record);
-	if (have > CONTEXT_AHEAD_BYTES)
-		have = CONTEXT_AHEAD_BYTES;
-	if (have < sizeof(*head))
-		have = sizeof(*head);
 	barrier_var(at);
 	if (at > MAX_LABEL_BYTES)
 		return OUTCOME_INVALID;
 	head = (struct thread_context *)&s->body[at];
-	barrier_var(have);
-	if (have > CONTEXT_AHEAD_BYTES || bpf_probe_read_user(head, have, (const void *)record))
+	have = read_context(record, at);
+	if (!have)
 		return OUTCOME_FAULT;
 	if (head->valid == 0)
 		return OUTCOME_UPDATING;
@@ -225,35 +238,36 @@ static __always_inline enum outcome copy_source(struct scratch *s, __u64 tp, __u
 						__u32 at, struct label_block *block, __u32 *end)
 {
 	__u64 target = 0; /* to the verifier of 5.10, go_labels() may leave it as it is */
+	const __u32 abi = src->abi;
 	enum outcome out;
 
 	*end = at;
 	begin_label_memory(s);
-	if (src->abi == LABEL_ABI_GO)
+	if (abi == LABEL_ABI_GO)
 		out = go_labels(src, tp, g, &target);
 	else
 		out = tls_address(tp, src, &target);
 	if (out != OUTCOME_PRESENT)
 		return out;
-	if (src->abi == LABEL_ABI_NODEJS) {
+	if (abi == LABEL_ABI_NODEJS) {
 		out = nodejs_record(target, src->v8_field, src->v8_map_type, &target);
 		if (out != OUTCOME_PRESENT)
 			return out;
 		return copy_thread_context(s, target, true, at, block, end);
 	}
 	/* With v0, the variable is the set. */
-	if (src->abi != LABEL_ABI_GO && src->abi != LABEL_ABI_V0) {
+	if (abi != LABEL_ABI_GO && abi != LABEL_ABI_V0) {
 		if (read_user(&target, target))
 			return OUTCOME_FAULT;
 		if (!target)
 			return OUTCOME_NONE;
 	}
-	if (src->abi == LABEL_ABI_THREAD_CONTEXT)
+	if (abi == LABEL_ABI_THREAD_CONTEXT)
 		return copy_thread_context(s, target, false, at, block, end);
-	if (src->abi == LABEL_ABI_GO && src->go_map)
+	if (abi == LABEL_ABI_GO && src->go_map)
 		return copy_go_map(s, target, at, block, end);
-	if (src->abi == LABEL_ABI_GO || src->abi == LABEL_ABI_V0 || src->abi == LABEL_ABI_V1)
-		return copy_label_set(s, target, src->abi == LABEL_ABI_GO, at, block, end);
+	if (abi == LABEL_ABI_GO || abi == LABEL_ABI_V0 || abi == LABEL_ABI_V1)
+		return copy_label_set(s, target, abi == LABEL_ABI_GO, at, block, end);
 	return OUTCOME_INVALID;
 }
 
