@@ -189,8 +189,8 @@ func TestSourcesShareSection(t *testing.T) {
 	}{
 		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
 		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
-		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
-		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, "k=(1000) l=(944)"},
+		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, labelstates.Show(labelstates.Show("", "k", strings.Repeat("x", 1000)), "l", strings.Repeat("x", 944))},
+		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, labelstates.Show(labelstates.Show("", "k", strings.Repeat("x", 1000)), "l", strings.Repeat("x", 944))},
 	} {
 		var changed unix.Timespec
 		require.NoError(t, s.SetLabelSources(identify(t, s, tc.target.pid), tc.sources))
