@@ -120,6 +120,16 @@ static void value_in_slots(void)
 	set.count = 512;
 }
 
+/* Ten labels, with each string in a page of its own. */
+static void each_alone(void)
+{
+	put_many(10);
+	for (int i = 0; i < 10; i++) {
+		slots[i].key.buf = memcpy(pages(1), slots[i].key.buf, slots[i].key.len);
+		slots[i].value.buf = memcpy(pages(1), slots[i].value.buf, slots[i].value.len);
+	}
+}
+
 /* Slots that begin near their set, and end further away. */
 static void slots_behind(void)
 {
@@ -143,6 +153,8 @@ static int strings_fill(const char *state)
 		both_change();
 	else if (!strcmp(state, "in-slots"))
 		value_in_slots();
+	else if (!strcmp(state, "alone"))
+		each_alone();
 	else if (!strcmp(state, "slots-behind"))
 		slots_behind();
 	else if (!strcmp(state, "at-end")) {
