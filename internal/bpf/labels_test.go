@@ -52,7 +52,7 @@ func TestLabelStates(t *testing.T) {
 			id := identify(t, s, tgt.pid)
 			src := record.LabelSource{
 				ABI: abi, Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-				Go: labelstates.GoLayout(tc.Name), GoMap: tc.GoMap,
+				Go: record.GoLayout(labelstates.GoLayout(tc.Name)), GoMap: tc.GoMap,
 			}
 			if tc.GoRegister {
 				src.Kind = record.TLSRegister

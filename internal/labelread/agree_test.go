@@ -43,7 +43,7 @@ func sourceOf(tc *labelstates.State, target labelstates.Target) record.LabelSour
 	src := record.LabelSource{
 		ABI: abiOf(tc.ABI), Offset: target.Offsets[tc.ABI],
 		V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-		Go:    labelstates.GoLayout(tc.Name),
+		Go:    record.GoLayout(labelstates.GoLayout(tc.Name)),
 		GoMap: tc.GoMap,
 	}
 	if tc.GoRegister {

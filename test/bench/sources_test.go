@@ -71,7 +71,7 @@ func tellOf(t *testing.T, cases []*recordCase, s *bpf.Sampler) {
 func stateSource(state string, abi record.ABI, offset int64) record.LabelSource {
 	return record.LabelSource{
 		ABI: abi, Offset: offset, V8Field: labelstates.V8Field, V8MapType: labelstates.V8MapType,
-		Go:    labelstates.GoLayout(state),
+		Go:    record.GoLayout(labelstates.GoLayout(state)),
 		GoMap: strings.HasPrefix(state, "go-map-"),
 	}
 }

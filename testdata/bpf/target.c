@@ -91,6 +91,7 @@ static void fill_context(void)
 		context.span_id[i] = 0xb0 + i;
 	context.valid = 1;
 	context.flags = 1;
+	memset(context.attrs, '.', sizeof(context.attrs)); /* behind what there is */
 	ctx = &context;
 }
 
@@ -245,6 +246,7 @@ static int enter(const char *state)
 	} else if (!strcmp(state, "context-attrs-long")) {
 		fill_context();
 		context.size = 2 + 150;
+		context.attrs[0] = 0;
 		context.attrs[1] = 150;
 		fill_string((char *)context.attrs + 2, 0, 150);
 	} else if (!strcmp(state, "context-unmapped"))

@@ -1,20 +1,21 @@
 package labelstates
 
-import (
-	"runtime"
-
-	"github.com/customlabels/otelcol-customlabels/internal/record"
-)
+import "runtime"
 
 // Go is the ABI of the states of testdata/bpf/go.h.
 const Go = "go_labels"
 
+// GoOffsets is record.GoLayout.
+type GoOffsets struct {
+	GM, GLabels, MProcID, MCurG uint16
+}
+
 // GoLayout returns the layout of a state.
-func GoLayout(state string) record.GoLayout {
+func GoLayout(state string) GoOffsets {
 	if state == "go-far" {
-		return record.GoLayout{GM: 8, GLabels: 520, MProcID: 504, MCurG: 0}
+		return GoOffsets{GM: 8, GLabels: 520, MProcID: 504, MCurG: 0}
 	}
-	return record.GoLayout{GM: 16, GLabels: 24, MProcID: 24, MCurG: 32}
+	return GoOffsets{GM: 16, GLabels: 24, MProcID: 24, MCurG: 32}
 }
 
 // goLabels returns every state of a goroutine, with labels in a slice, and in a map as
