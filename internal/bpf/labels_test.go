@@ -102,19 +102,37 @@ func TestLabelsAreReadAnew(t *testing.T) {
 	pin(t, tgt.pid, 0)
 	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{{ABI: record.ABIV0, Offset: tgt.offsetV0}}))
 	require.NoError(t, s.Start())
-	near, far := map[string]bool{}, map[string]bool{}
+	values := map[string]bool{}
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID == tgt.pid && len(r.Labels) != 0 {
+			values[show(labels.Decode(nil, r.Labels).Set)] = true
+		}
+		return len(values) >= samplesPerState
+	})
+}
+
+// Nor for another source of the same sample: the labels of a Go map are collected where a set was read.
+func TestMapBehindSet(t *testing.T) {
+	program := buildTarget(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	tgt := startTarget(t, program, "strings-map-behind")
+	require.NoError(t, s.SetLabelSources(identify(t, s, tgt.pid), []record.LabelSource{
+		{ABI: record.ABIV1, Offset: tgt.offsetV1},
+		{ABI: record.ABIGo, Offset: tgt.offsetGo, Go: record.GoLayout(labelstates.GoLayout("")), GoMap: true},
+	}))
+	require.NoError(t, s.Start())
+	seen := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != tgt.pid || len(r.Labels) == 0 {
 			return false
 		}
-		for l := range labels.Decode(nil, r.Labels).Set.All() {
-			if l.Key == "near" {
-				near[l.Value] = true
-			} else {
-				far[l.Value] = true
-			}
+		set := labels.Decode(nil, r.Labels).Set
+		require.Equal(t, 20, set.Len())
+		for l := range set.All() {
+			require.Equal(t, "v"+strings.TrimPrefix(l.Key, "k"), l.Value)
 		}
-		return len(near) >= samplesPerState && len(far) >= samplesPerState
+		seen++
+		return seen == samplesPerState
 	})
 }
 
@@ -181,16 +199,18 @@ func TestSourcesShareSection(t *testing.T) {
 	context := record.LabelSource{ABI: record.ABIThreadContext, Offset: tgt.offsetCtx}
 	other := record.LabelSource{ABI: record.ABIV0, Offset: tgt.offsetV0}
 	const present, truncated = record.OutcomePresent, record.OutcomeTruncated
+	one := labelstates.Show("", "k", strings.Repeat("x", 1000))
+	both := labelstates.Show(one, "l", strings.Repeat("x", 944))
 	for _, tc := range []struct {
 		target  target
 		sources []record.LabelSource
 		want    []record.Outcome
 		set     string
 	}{
-		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
-		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, labelstates.Show("", "k", strings.Repeat("x", 1000))},
-		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, labelstates.Show(labelstates.Show("", "k", strings.Repeat("x", 1000)), "l", strings.Repeat("x", 944))},
-		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, labelstates.Show(labelstates.Show("", "k", strings.Repeat("x", 1000)), "l", strings.Repeat("x", 944))},
+		{tgt, []record.LabelSource{set, context}, []record.Outcome{truncated, present}, one},
+		{tgt, []record.LabelSource{context, set}, []record.Outcome{present, truncated}, one},
+		{exact, []record.LabelSource{set, context, context, context}, []record.Outcome{present, truncated, truncated, truncated}, both},
+		{exact, []record.LabelSource{set, other, other, context}, []record.Outcome{present, truncated, truncated, truncated}, both},
 	} {
 		var changed unix.Timespec
 		require.NoError(t, s.SetLabelSources(identify(t, s, tc.target.pid), tc.sources))

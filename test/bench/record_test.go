@@ -98,6 +98,7 @@ func recordCases() []*recordCase {
 		{name: recordPlain, variant: recordNoABI},
 		{name: recordLabel, variant: "writer-v1-exe", args: spin(1), abi: record.ABIV1, want: 1},
 		{name: recordTenLabels, variant: "writer-v1-exe", args: spin(10), abi: record.ABIV1, want: 10},
+		{name: "v1, 10 labels, each string in a page of its own", state: "strings-alone", abi: record.ABIV1, want: 10},
 		{name: "thread context, ids only", variant: "writer-ctx-exe", args: spin(0), abi: record.ABIThreadContext},
 		{name: "Go, 1 label", state: "go-labels-1", abi: record.ABIGo, want: 1},
 		{name: "Go, 10 labels", state: "go-labels-10", abi: record.ABIGo, want: 10},

@@ -82,7 +82,7 @@ static void all_together(void)
 /* Keys one behind the other, and values elsewhere. */
 static void each_kind_together(void)
 {
-	char *key = pages(2), *value = pages(3);
+	char *key = pages(1), *value = pages(1);
 
 	for (int i = 0; i < LENGTHS; i++) {
 		put(i, fill_string(key, 2 * i, key_length(i)), key_length(i), fill_string(value, 2 * i + 1, lengths[i]),
@@ -92,32 +92,49 @@ static void each_kind_together(void)
 	}
 }
 
-static volatile char *changing[2]; /* values, in turn every letter; NULL: none */
+static volatile char *changing; /* a value, in turn every letter; NULL: none */
 
-/* A value behind the slots, and one elsewhere. */
-static void both_change(void)
+static void value_changes(void)
 {
-	struct label *storage = (struct label *)pages(1);
-
-	changing[0] = (char *)(storage + 2);
-	changing[1] = pages(1);
-	put(0, "near", 4, (char *)changing[0], 1);
-	put(1, "far", 3, (char *)changing[1], 1);
-	set.storage = memcpy(storage, slots, 2 * sizeof(slots[0]));
+	changing = pages(1);
+	put(0, "k", 1, (char *)changing, 1);
 }
 
 static void change(unsigned long times)
 {
-	for (int i = 0; i < 2 && changing[i]; i++)
-		*changing[i] = 'a' + (times >> 20) % 26;
+	if (changing)
+		*changing = 'a' + (times >> 20) % 26;
 }
 
-/* Slots of which a value is a part: the others are holes. */
+/* Slots of which a value is a part: the others are holes, whose lengths and values may be anything. */
 static void value_in_slots(void)
 {
+	char *value = (char *)slots + 15400; /* where a hole has that its key is none */
+
 	memset(slots, 0, sizeof(slots));
-	put(0, "k", 1, (char *)slots + 15400, 41);
+	put(0, "k", 1, value, 41);
+	fill_string(value + 8, 0, 24);
+	fill_string(value + 40, 24, 1);
 	set.count = 512;
+}
+
+/* A map of Go's, of 20 labels, whose strings are in the page of a set of v1. */
+static void map_behind_set(void)
+{
+	char *at = pages(1), *text = at + 512;
+
+	put_many(1);
+	set.storage = memcpy(at, slots, sizeof(slots[0]));
+	go_fill("map-20-in-2");
+	for (int i = 0; i < 20; i++) {
+		struct go_bucket *b = &go_buckets[i % 4];
+		struct go_str *strings[] = { &b->keys[i / 4], &b->values[i / 4] };
+
+		for (int j = 0; j < 2; j++) {
+			strings[j]->buf = memcpy(text, strings[j]->buf, strings[j]->len);
+			text += strings[j]->len;
+		}
+	}
 }
 
 /* Ten labels, with each string in a page of its own. */
@@ -150,7 +167,9 @@ static int strings_fill(const char *state)
 	else if (!strcmp(state, "by-kind"))
 		each_kind_together();
 	else if (!strcmp(state, "changing"))
-		both_change();
+		value_changes();
+	else if (!strcmp(state, "map-behind"))
+		map_behind_set();
 	else if (!strcmp(state, "in-slots"))
 		value_in_slots();
 	else if (!strcmp(state, "alone"))

@@ -156,7 +156,7 @@ alone:
 
 /*
  * Reads two words of a struct of the target's, by their offsets, to label_memory.words; with one read if they lie
- * close together. False: they cannot be read. The window of keys is empty afterwards.
+ * close together. False: they cannot be read. It takes the memory of the window of keys, which is empty afterwards.
  */
 __noinline int read_two(__u64 addr, __u32 first, __u32 second)
 {
@@ -168,9 +168,9 @@ __noinline int read_two(__u64 addr, __u32 first, __u32 second)
 	if (!s)
 		return false;
 	words = s->label_memory.words;
+	s->label_memory.window[KEY_WINDOW].bytes = 0;
 	if (bytes > STRING_WINDOW_BYTES)
 		return !read_user(&words[0], addr + first) && !read_user(&words[1], addr + second);
-	s->label_memory.window[KEY_WINDOW].bytes = 0;
 	barrier_var(bytes);
 	if (bytes > STRING_WINDOW_BYTES ||
 	    bpf_probe_read_user(s->label_memory.strings[KEY_WINDOW], bytes, (const void *)POINTED_AT(addr + low)))

@@ -84,7 +84,7 @@ func All() []State {
 		{Name: "strings-by-kind", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "strings-by-kind", ABI: v0, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "strings-alone", ABI: v1, Outcome: "present", Set: ten},
-		{Name: "strings-in-slots", ABI: v1, Outcome: "present", Set: "k=" + long("\x00", 41)},
+		{Name: "strings-in-slots", ABI: v1, Outcome: "present", Set: "k=" + shorten(inSlots())},
 		{Name: "strings-slots-behind", ABI: v1, Outcome: "present", Many: 40},
 		{Name: "strings-at-end", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},
 		{Name: "strings-across", ABI: v1, Outcome: "present", Set: ofLengths(lengths)},

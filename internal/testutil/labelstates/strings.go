@@ -36,3 +36,9 @@ func numberedString(n, length int) string {
 	n %= len(letters)
 	return strings.Repeat(letters, length/len(letters)+2)[n : n+length]
 }
+
+// inSlots is the value of the state strings-in-slots: of two holes, each without a key.
+func inSlots() string {
+	noKey := strings.Repeat("\x00", 8)
+	return noKey + letters[:24] + noKey + letters[24:25]
+}
