@@ -53,11 +53,16 @@ static void publish_at(struct set *at)
 	v1 = at;
 }
 
+/* Each string, the slots and the set in a place of its own kind. */
 static void each_at(void *(*place)(size_t bytes))
 {
+	const size_t bytes = LENGTHS * sizeof(slots[0]);
+
 	for (int i = 0; i < LENGTHS; i++)
 		put(i, fill_string(place(key_length(i)), 2 * i, key_length(i)), key_length(i),
 		    fill_string(place(lengths[i]), 2 * i + 1, lengths[i]), lengths[i]);
+	set.storage = memcpy(place(bytes), slots, bytes);
+	publish_at(place(sizeof(set)));
 }
 
 /* A set, its slots and the strings, one behind the other. */
@@ -160,8 +165,6 @@ static void slots_behind(void)
 /* state is without the prefix "strings-". */
 static int strings_fill(const char *state)
 {
-	const size_t bytes = LENGTHS * sizeof(slots[0]);
-
 	if (!strcmp(state, "together"))
 		all_together();
 	else if (!strcmp(state, "by-kind"))
@@ -176,15 +179,11 @@ static int strings_fill(const char *state)
 		each_alone();
 	else if (!strcmp(state, "slots-behind"))
 		slots_behind();
-	else if (!strcmp(state, "at-end")) {
+	else if (!strcmp(state, "at-end"))
 		each_at(end_of_memory);
-		set.storage = memcpy(end_of_memory(bytes), slots, bytes);
-		publish_at(end_of_memory(sizeof(set)));
-	} else if (!strcmp(state, "across")) {
+	else if (!strcmp(state, "across"))
 		each_at(across);
-		set.storage = memcpy(across(bytes), slots, bytes);
-		publish_at(across(sizeof(set)));
-	} else
+	else
 		return 0;
 	return 1;
 }
