@@ -262,11 +262,18 @@ static __always_inline bool v8_still(struct v8_walk *v, struct v8_code *known)
 	return false;
 }
 
-/* Whether v->pc is in a Code that is known, which is at hand then. */
-static __noinline bool v8_known_code(struct v8_walk *v)
+/*
+ * Whether v->pc is in a Code that is known, which is at hand then. A global function: the verifier goes through it
+ * once, whatever leads here.
+ */
+__noinline int v8_known_code(__u32 scratch)
 {
-	if (!v)
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &scratch);
+	struct v8_walk *v;
+
+	if (!s)
 		return false;
+	v = &s->v8;
 	for (__u32 i = 0; i < V8_KNOWN_CODES; i++) {
 		struct v8_code *known = &v->codes[i];
 
@@ -281,7 +288,7 @@ static __noinline bool v8_known_code(struct v8_walk *v)
 /* Finds the Code that v->pc is in, and whose it is. */
 static __always_inline bool v8_code_at(struct v8_walk *v, __u32 scratch)
 {
-	if (v8_known_code(v))
+	if (v8_known_code(scratch))
 		return true;
 	v->in.of = 0;
 	/* Only the function tells of its code of the baseline compiler. */
