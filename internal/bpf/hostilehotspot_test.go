@@ -4,10 +4,12 @@ package bpf
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +68,7 @@ func TestHostileHotSpot(t *testing.T) {
 		"long_way":              {record.OutcomeInvalid, 1, false},
 		"stubs":                 {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"continuation":          {record.OutcomeTruncated, record.MaxUserFrames, true},
+		"continuation_high":     {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"at_end":                {record.OutcomeTruncated, record.MaxUserFrames, true}, // not hostile: code heaps have such ends
 		"interpreted":           {record.OutcomeTruncated, record.MaxUserFrames, true},
 		"interpreted_circle":    {record.OutcomeNoRows, 2*words - 1, true},
@@ -82,7 +85,11 @@ func TestHostileHotSpot(t *testing.T) {
 			_, err := fmt.Sscan(startProgram(t, program, kind), &pid, &heap, &segments)
 			require.NoError(t, err)
 			id := identify(t, s, pid)
-			require.NoError(t, s.SetRuntime(id, hotSpotOf(heap, segments)))
+			process := hotSpotOf(heap, segments)
+			if kind == "continuation_high" {
+				process.HotSpot.High, process.HotSpot.ContinuationReturn = math.MaxUint64, heap+1<<20-8
+			}
+			require.NoError(t, s.SetRuntime(id, process))
 			require.NoError(t, s.SetUnwindMappings(id, nil, 0))
 			var told unix.Timespec
 			require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &told))
@@ -97,9 +104,9 @@ func TestHostileHotSpot(t *testing.T) {
 				seen++
 				require.Equal(t, want.outcome.String(), r.UserStack.String())
 				require.Len(t, r.UserFrames, want.words)
-				if kind == "stubs" || kind == "continuation" {
+				if kind == "stubs" || strings.HasPrefix(kind, "continuation") {
 					// Only behind one of the stubs of continuations there are frames in the heap.
-					require.Equal(t, kind == "continuation", record.RuntimeWord(r.UserFrames[words]).Position() == record.HotSpotInHeap)
+					require.Equal(t, kind != "stubs", record.RuntimeWord(r.UserFrames[words]).Position() == record.HotSpotInHeap)
 				}
 				return seen > 30
 			})

@@ -112,6 +112,32 @@ func TestKeeperOfFramePointers(t *testing.T) {
 	})
 }
 
+// What a program returns to from a signal may look like a frame of a runtime, and is none.
+func TestReturnToNoAddress(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		return // the processor makes an address of it
+	}
+	program := buildStacks(t)
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	pid, _ := startStacks(t, program, "no_address")
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid {
+			return false
+		}
+		for _, f := range r.UserFrames {
+			_, ok := record.RuntimeWordOf(f)
+			require.False(t, ok, "%#x", f)
+		}
+		if r.UserStack == record.OutcomeInvalid {
+			require.Empty(t, r.UserFrames)
+			seen++
+		}
+		return seen > 30
+	})
+}
+
 // stacksBytes is longer than a function of stacks.c.
 const stacksBytes = 192
 

@@ -156,6 +156,23 @@ func TestV8CodeCallsItself(t *testing.T) {
 	})
 }
 
+// A function of which not all can be read, for the cookie, has no frame.
+func TestV8NoSource(t *testing.T) {
+	s, pid, _ := startV8(t, "no_source")
+	since := tellV8(t, s, pid)
+	seen := 0
+	readUntil(t, s, func(r *Record) bool {
+		if r.PID != pid || r.TimeNs < since || len(r.UserFrames) == 0 || len(r.KernelFrames) > 0 {
+			return false
+		}
+		for _, f := range r.UserFrames {
+			require.Less(t, f, uint64(1<<63))
+		}
+		seen++
+		return seen >= 100
+	})
+}
+
 // The begin of code is found from far behind it, beyond what is read at once.
 func TestV8CodeFar(t *testing.T) {
 	const far = 20_000

@@ -159,7 +159,7 @@ func NewDefaultLabels() Labels {
 type Metrics struct {
 	// How often all sums are handed to the next consumer; the series of a process that has ended is emitted for 20 more, or for one more and two report intervals if that is longer. Backend: its own interval.
 	Interval time.Duration `mapstructure:"interval"`
-	// Labels that metrics tell apart, besides the process, by the names that labels::rules leave, each of up to 256 bytes. Refused are two keys that Prometheus writes alike (a.b and a_b), job, instance, what begins with custom_labels and a dot, and any key with labels::enabled false. Backend: CPU time by tenant, say.
+	// Labels that metrics tell apart, besides the process, by the names that labels::rules leave, each of up to 256 bytes. Refused are two keys that Prometheus writes alike (a.b and a_b), job, instance, what begins with custom_labels and a dot, what rules, trace_id_keys or span_id_keys never leave as a label, and any key with labels::enabled false. Backend: CPU time by tenant, say.
 	LabelKeys []string `mapstructure:"label_keys,omitempty"`
 	// prevent unkeyed literal initialization
 	_ struct{}

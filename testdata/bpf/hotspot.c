@@ -91,13 +91,15 @@ int main(int argc, char **argv)
 	put_half(blob + 12, !strcmp(kind, "at_end") ? heap + USED - blob : HEAP_BYTES - BLOCK);
 	put_half(blob + 28, words);
 	put(blob + 32, (uint64_t)code);
-	if (!strcmp(kind, "stubs") || !strcmp(kind, "continuation") || !strcmp(kind, "at_end")) {
+	if (!strcmp(kind, "stubs") || !strncmp(kind, "continuation", 12) || !strcmp(kind, "at_end")) {
 		/* Frames without a size, of stubs that call each other. */
 		put(blob + 96,
 		    (uint64_t)(*kind == 'c' ? "StubRoutines (continuation stubs)" : "StubRoutines (final stubs)"));
 		put_half(blob + 28, 0);
 		put_call(code + 8);
 	}
+	if (!strcmp(kind, "continuation_high"))
+		put(heap + HEAP_BYTES - 8, 0x8300000000000001); /* where a continuation returns to: no address */
 	if (!strcmp(kind, "no_name"))
 		put(blob + 96, UNMAPPED);
 	if (!strcmp(kind, "small_blob"))

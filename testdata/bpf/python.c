@@ -3,6 +3,9 @@
  * whose state is what KIND says, for the tests of the BPF programs:
  *   python KIND
  *   -> "PID INTERPRETERS"
+ * unreadable: it runs a frame that cannot be read.
+ * no_code:    it runs a frame without a code object.
+ * other:      it is another thread's.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +17,8 @@
 
 /* PyThreadState and PyInterpreterState, of which the test knows the offsets. */
 static struct {
-	uint64_t next, native_id, frame;
+	uint64_t next, native_id;
+	void *frame;
 	char rest[4096];
 } thread;
 
@@ -23,14 +27,18 @@ static struct {
 	void *threads;
 } interpreter = { .threads = &thread };
 
+static struct {
+	uint64_t previous, code, instruction, rest[16];
+} no_code;
+
 static void *interpreters = &interpreter;
 
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
-	thread.frame = UNMAPPED;
-	if (!strcmp(argv[1], "unreadable"))
+	thread.frame = strcmp(argv[1], "no_code") ? (void *)UNMAPPED : &no_code;
+	if (strcmp(argv[1], "other"))
 		thread.native_id = getpid();
 	setpriority(PRIO_PROCESS, 0, 19);
 	printf("%d %lu\n", getpid(), (unsigned long)&interpreters);

@@ -6,11 +6,14 @@
  *   -> "PID START"
  * START is where that function begins. What burns CPU may be a child.
  */
+#define _GNU_SOURCE
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define KINDS(kind)                                                                                                    \
@@ -105,6 +108,20 @@ static void loads(void)
 		load_twice(pages);
 }
 
+/* Returns from a signal to where no address is, which is the next signal. */
+static void to_no_address(int signal, siginfo_t *info, void *context)
+{
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] = (1ULL << 63) | (1ULL << 56) | 1;
+}
+
+static void no_address(void)
+{
+	struct sigaction action = { .sa_sigaction = to_no_address, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGSEGV, &action, NULL);
+	raise(SIGSEGV);
+}
+
 static void stays_at_first(void)
 {
 	once();
@@ -139,7 +156,7 @@ static const struct {
 #if defined(__x86_64__)
 			ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
 				ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
-					ENTRY(calls_bare_probed) ENTRY(loads) ENTRY(stays_at_first)
+					ENTRY(calls_bare_probed) ENTRY(loads) ENTRY(stays_at_first) ENTRY(no_address)
 #endif
 };
 

@@ -17,6 +17,7 @@
  * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another
  *           type. The first object is that, the second is the child's PID.
  * again:    a function has called itself, and has not made a frame yet. The objects are Codes, it is in the first one.
+ * no_source: the script of the function that runs has a source that cannot be read. The objects are Codes.
  * left:     the same, but that its frame is gone again, x86-64 only.
  * Where fields are: v8Process of v8code_test.go.
  */
@@ -41,6 +42,7 @@
 #define BASELINE 3
 #define OPTIMIZED 4
 #define MAX_PAGE_BYTES 65536
+#define UNMAPPED 0x10000
 #define TURNS 2000000 /* of a loop, some milliseconds */
 
 struct map {
@@ -200,6 +202,18 @@ static void calls_itself(const char *code, const char *end)
 		run(0, 0, frame(8, &functions[0], NULL, NULL));
 }
 
+static void no_source(void)
+{
+	static struct object script;
+
+	script = (struct object){ .map = tagged(&maps[SCRIPT]), .of = UNMAPPED + TAG };
+	script.unused[3] = 1ULL << 32; /* its id */
+	shared[0].unused[2] = tagged(&script);
+	functions[0].of = lists[0].of = tagged(&shared[0]);
+	for (;;)
+		run(0, 0, frame(8, &functions[0], NULL, NULL));
+}
+
 /* Returns twice; what is printed is the parent's. */
 static pid_t fork_other(void)
 {
@@ -276,6 +290,8 @@ int main(int argc, char **argv)
 		interpreted(is_copied ? BUILTIN : OTHER);
 	if (argc == 2 && !strcmp(argv[1], "far"))
 		far();
+	if (argc == 2 && !strcmp(argv[1], "no_source"))
+		no_source();
 	if (argc == 2 && !strcmp(argv[1], "again"))
 		calls_itself(again, again_end);
 	if (argc == 2 && !strcmp(argv[1], "left"))

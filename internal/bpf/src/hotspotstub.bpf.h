@@ -309,7 +309,8 @@ static __always_inline enum outcome by_stub(struct scratch *s, struct stack_walk
 	}
 	/* The barrier below a virtual thread's frames: those further out are in the heap, the carrier's go on here. */
 	emit_hotspot_blob(s, w, HOTSPOT_IN_HEAP);
-	if (!h->process.continuation_return || read_user(&ip, h->process.continuation_return) || !in_hotspot(h, ip))
+	if (!h->process.continuation_return || read_user(&ip, h->process.continuation_return) ||
+	    ip >= USER_ADDRESS_END || !in_hotspot(h, ip))
 		return by_stack(h, w, scratch);
 	w->ip = ip;
 	w->fp_known = 0;

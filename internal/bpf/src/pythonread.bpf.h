@@ -144,7 +144,7 @@ static __always_inline bool read_python_code(struct python_walk *p, __u64 code)
 	__u32 line, state;
 
 	if (code == p->last_code)
-		return true;
+		return code != 0;
 	p->last_code = 0;
 	barrier_var(bytes);
 	if (bytes > PYTHON_CODE_BYTES || bpf_probe_read_user(p->code_bytes, bytes, (const void *)code))

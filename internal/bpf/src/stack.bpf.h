@@ -305,6 +305,12 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	begin_recent(w);
 }
 
+/* Whether a word is none of an address, but may be one of a runtime's frame. */
+static __always_inline bool is_runtime_word(__u64 word)
+{
+	return word >> 63 && word >> 56 != 0xff;
+}
+
 /*
  * Appends the user stack of the task, whose registers are regs and scratch.regs,
  * to scratch.body[at]; returns its frames.
@@ -319,6 +325,11 @@ static __always_inline __u32 walk_user_stack(struct scratch *s, __u32 scratch, s
 	barrier_var(at);
 	if (at > SAMPLE_BODY_BYTES - 8 * MAX_USER_FRAMES)
 		return 0;
+	/* A thread that returns from a signal may name any address; the kernel interrupts it there. */
+	if (unlikely(is_runtime_word(regs->ip))) {
+		s->header.user_stack = OUTCOME_INVALID;
+		return 0;
+	}
 	/* The instruction of a system call may be the last of its function: __restore_rt's is. */
 	*body_word(s, at) = regs->ip - regs->called;
 	if (unlikely(regs->stopped)) {

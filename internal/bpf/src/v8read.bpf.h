@@ -93,7 +93,10 @@ static __always_inline bool v8_load_kind(struct v8_walk *v, __u64 *object, const
 	return v8_load(v, object, bytes) && v8_is(v, v8_word(v, 0), kind, type, type);
 }
 
-/* The function at hand: its SharedFunctionInfo, and what is hashed of it. Go's heap.readShared does the same. */
+/*
+ * The function at hand: its SharedFunctionInfo, which is set last, and what is hashed of it. Go's heap.readShared does
+ * the same.
+ */
 static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 {
 	__u64 script, name, builtin, source;
@@ -103,7 +106,7 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 	if (!v || !v8_load_kind(v, &shared, V8_SHARED_BYTES, V8_SHARED, v->of.shared_type))
 		return false;
 	f = &v->at;
-	f->shared = shared + V8_TAG;
+	shared += V8_TAG;
 	f->data = v8_word(v, v->of.shared_data);
 	name = v8_word(v, v->of.shared_name);
 	builtin = v8_word(v, v->of.shared_builtin);
@@ -123,12 +126,13 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 		v->last_script = script;
 	}
 	if (v->script_id) {
-		f->hash = mix(f->shared, v->script_id);
+		f->hash = mix(shared, v->script_id);
 		f->hash = mix(f->hash, literal);
 		f->hash = mix(f->hash, v->source_length);
 	} else {
-		f->hash = mix(mix(f->shared, name), builtin);
+		f->hash = mix(mix(shared, name), builtin);
 	}
+	f->shared = shared;
 	return true;
 }
 
