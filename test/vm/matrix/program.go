@@ -59,7 +59,7 @@ func programs(c *cell) []program {
 	if !c.older {
 		kernel = append(kernel, "TestObjectsWithoutFields", "TestTextsOfFile", "TestNameFile", "TestLostList", "TestHostileHotSpot",
 			"TestV8CodeReplaced", "TestV8BaselineCode", "TestV8InterpreterCopied", "TestV8CodeCallsItself", "TestV8CodeFar",
-			"TestV8Processes", "TestV8StackEdge")
+			"TestV8Processes", "TestV8StackEdge", "TestV8NoSource")
 	}
 	if c.arch == "amd64" {
 		kernel = append(kernel, "TestSignalRegisters") // rules refer to other registers there only
