@@ -114,9 +114,6 @@ func TestKeeperOfFramePointers(t *testing.T) {
 
 // What a program returns to from a signal may look like a frame of a runtime, and is none.
 func TestReturnToNoAddress(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		return // the processor makes an address of it
-	}
 	program := buildStacks(t)
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())

@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
+	no_code.code = 0; /* or it would not be in memory */
 	thread.frame = strcmp(argv[1], "no_code") ? (void *)UNMAPPED : &no_code;
 	if (strcmp(argv[1], "other"))
 		thread.native_id = getpid();

@@ -108,10 +108,24 @@ static void loads(void)
 		load_twice(pages);
 }
 
-/* Returns from a signal to where no address is, which is the next signal. */
+static void stays_at_first(void)
+{
+	once();
+	calls_padded_loop();
+}
+
+#endif
+
+/* Returns from a signal to where no address is, which is the next signal. Bit 55 keeps aarch64 from dropping what is
+ * above it. */
 static void to_no_address(int signal, siginfo_t *info, void *context)
 {
-	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] = (1ULL << 63) | (1ULL << 56) | 1;
+	mcontext_t *at = &((ucontext_t *)context)->uc_mcontext;
+#if defined(__x86_64__)
+	at->gregs[REG_RIP] = 0x8180000000000004;
+#else
+	at->pc = 0x8180000000000004;
+#endif
 }
 
 static void no_address(void)
@@ -121,14 +135,6 @@ static void no_address(void)
 	sigaction(SIGSEGV, &action, NULL);
 	raise(SIGSEGV);
 }
-
-static void stays_at_first(void)
-{
-	once();
-	calls_padded_loop();
-}
-
-#endif
 
 static void few_links(void)
 {
@@ -152,11 +158,11 @@ static const struct {
 } kinds[] = {
 #define ENTRY(name) { #name, name },
 	KINDS(ENTRY) ENTRY(many_links) ENTRY(links_down) ENTRY(few_links) ENTRY(other_links) ENTRY(signed_links)
-		ENTRY(calls) ENTRY(calls_often)
+		ENTRY(calls) ENTRY(calls_often) ENTRY(no_address)
 #if defined(__x86_64__)
 			ENTRY(split_word) ENTRY(fp_of_keeper) ENTRY(fp_lower) ENTRY(fp_lower_no_call) ENTRY(fp_upper)
 				ENTRY(fp_upper_again) ENTRY(fp_behind_nop) ENTRY(fp_behind_call_of_table)
-					ENTRY(calls_bare_probed) ENTRY(loads) ENTRY(stays_at_first) ENTRY(no_address)
+					ENTRY(calls_bare_probed) ENTRY(loads) ENTRY(stays_at_first)
 #endif
 };
 

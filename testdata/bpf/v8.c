@@ -17,8 +17,8 @@
  * forked:   one function runs on one CPU, and in a child process, too, where its SharedFunctionInfo has another
  *           type. The first object is that, the second is the child's PID.
  * again:    a function has called itself, and has not made a frame yet. The objects are Codes, it is in the first one.
- * no_source: the script of the function that runs has a source that cannot be read. The objects are Codes.
  * left:     the same, but that its frame is gone again, x86-64 only.
+ * no_source: the script of the function that runs has a source that cannot be read. The objects are Codes.
  * Where fields are: v8Process of v8code_test.go.
  */
 #define _GNU_SOURCE

@@ -23,14 +23,10 @@ type program struct {
 // programs that run in each guest, in one boot.
 func programs(c *cell) []program {
 	if c.quick {
-		tests := []string{"TestLabelStates", "TestLabelsThroughDTV", "TestRecordIdentity"}
-		if c.older { // its verifier takes least
-			tests = append(tests, "TestVerifierLimit")
-		}
 		return []program{{
 			name: "bpf", binary: "bpf.test", labels: true,
 			env:   []string{"CUSTOM_LABELS_BPF_TARGET=/guest/target", "CUSTOM_LABELS_WRITERS=/guest/writers-glibc"},
-			tests: tests,
+			tests: []string{"TestLabelStates", "TestLabelsThroughDTV", "TestRecordIdentity", "TestVerifierLimit"},
 		}}
 	}
 	if c.mayCome != 0 {
@@ -49,7 +45,7 @@ func programs(c *cell) []program {
 	}
 	kernel := []string{
 		"TestLabelStates", "TestLabelsThroughDTV", "TestThreadPointerNotKnownYet", "TestThreadPointerOfProgramBefore",
-		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
+		"TestKernelMadeWorkerHasNoLabels", "TestRecordIdentity", "TestSampleOfExec", "TestUserStackDepth", "TestKernelStack", "TestRows", "TestHostileStacks", "TestReturnToNoAddress", "TestReturnProbes", "TestReturnProbeWithoutRows", "TestProbedInstruction", "TestLeafAtTheBeginning", "TestKeeperOfFramePointers", "TestNewTaskStacks",
 		"TestProcessEvents", "TestStartStack", "TestForkInheritsSources", "TestMappingEvents", "TestMappingFileTimes", "TestCPUHotplug", "TestStructsEqualBTF",
 		"TestVerifierLimit", "TestContextEvents",
 		"TestDTVStates", "TestRecordThread", "TestThreadsAreNoProcesses", "TestEndingThreads", "TestSourcesShareSection",
