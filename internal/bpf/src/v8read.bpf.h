@@ -118,12 +118,12 @@ static __noinline bool v8_shared(struct v8_walk *v, __u64 shared)
 		v->last_script = 0;
 		v->script_id = 0;
 		if (v8_load_kind(v, &at, V8_SCRIPT_BYTES, V8_SCRIPT, v->of.script_type)) {
-			__u64 id = v8_word(v, V8_SCRIPT_ID);
-
+			v->script_id = v8_word(v, V8_SCRIPT_ID);
 			source = v8_word(v, V8_SCRIPT_SOURCE);
-			if (read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH))
+			if (read_user(&v->source_length, source - V8_TAG + V8_STRING_LENGTH)) {
+				v->script_id = 0;
 				return false;
-			v->script_id = id;
+			}
 		}
 		v->last_script = script;
 	}
