@@ -208,6 +208,16 @@ func TestKnownRules(t *testing.T) {
 	}
 	require.NoError(t, r.s.RemoveUnwindTable(second.Table))
 	r.requireWhole(t) // what is known of it is still true
+	for place(0, other) != place(m.Table, at) {
+		other++
+	}
+	r.use(t, m)
+	r.requireEndsAtCaller(t)
+	require.NoError(t, r.s.RemoveUnwindTable(m.Table))
+	r.use(t, record.UnwindMapping{Start: m.Start, Limit: m.Limit, Text: call - other, Blocks: m.Blocks})
+	r.requireWhole(t)
+	r.use(t, m)
+	r.requireEndsAtCaller(t) // code without a table takes no place
 }
 
 // requireWhole: the stack is as at the beginning.

@@ -55,5 +55,6 @@
 // found by the address that it leaves behind. Two functions that agree in all
 // of that, one in the place of the other, would have to be of different isolates of one process,
 // in scripts of the same length. A compilation of a function that has the place, the size and the
-// kind of an earlier one is taken for it.
+// kind of an earlier one is taken for it. A function that is dead when it is read, whose object and
+// script are still as they were, has the name that lies where its own was.
 package v8js

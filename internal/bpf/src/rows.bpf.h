@@ -280,6 +280,8 @@ static __always_inline const struct unwind_rule *rule_at(struct scratch *s, stru
 	__u64 offset = pc - w->mapping.text, place;
 	struct known_rule *known;
 
+	if (unlikely(!w->mapping.table_id))
+		return NULL; /* the file has none, or none yet */
 	place = mix(w->mapping.table_id << 32, offset) >> (64 - KNOWN_RULES_BITS);
 	known = &s->rules[place];
 	s->expected[w->frames & (EXPECTED_RULES - 1)] = place;

@@ -127,7 +127,7 @@ static __always_inline __u32 take_sample(struct scratch *s, struct task_struct *
 	s->header.kernel_thread = !!(FIELD(task, flags) & PF_KTHREAD);
 	if (unlikely(!user) && has_user)
 		user_regs_from_task(copied_regs(task, s), &s->user, &compat);
-	if (is_probed(task))
+	if (has_user && is_probed(task))
 		leave_probe(&s->user, user);
 
 	if (likely(!s->header.kernel_thread))
