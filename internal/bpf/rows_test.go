@@ -34,10 +34,10 @@ func TestRows(t *testing.T) {
 		return seen == samplesPerState
 	})
 	loadRows(t, s, tgt.pid)
-	skipOlder(t, s)
+	loaded := skipOlder(t, s)
 	for range 3 {
 		readUntil(t, s, func(r *Record) bool {
-			if r.PID != tgt.pid || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) || len(r.UserFrames) < depth {
+			if r.PID != tgt.pid || r.TimeNs < loaded || len(r.KernelFrames) > 0 || !tgt.in(r.UserFrames[0]) || len(r.UserFrames) < depth {
 				return false
 			}
 			same := 0
