@@ -305,7 +305,7 @@ static __always_inline void use_list(struct stack_walk *w, struct task_struct *t
 	begin_recent(w);
 }
 
-/* Whether a word is none of an address, but may be one of a runtime's frame. */
+/* Whether a word is no address, and may be one of a runtime's frame. */
 static __always_inline bool is_runtime_word(__u64 word)
 {
 	return word >> 63 && word >> 56 != 0xff;
