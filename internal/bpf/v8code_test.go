@@ -160,6 +160,8 @@ func TestV8CodeCallsItself(t *testing.T) {
 func TestV8NoSource(t *testing.T) {
 	s, pid, _ := startV8(t, "no_source")
 	since := tellV8(t, s, pid)
+	before, err := s.Counters()
+	require.NoError(t, err)
 	seen := 0
 	readUntil(t, s, func(r *Record) bool {
 		if r.PID != pid || r.TimeNs < since || len(r.UserFrames) == 0 || len(r.KernelFrames) > 0 {
@@ -171,6 +173,9 @@ func TestV8NoSource(t *testing.T) {
 		seen++
 		return seen >= 100
 	})
+	after, err := s.Counters()
+	require.NoError(t, err)
+	require.Greater(t, after.RuntimeInvalid, before.RuntimeInvalid)
 }
 
 // The begin of code is found from far behind it, beyond what is read at once.

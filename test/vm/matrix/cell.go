@@ -22,7 +22,7 @@ type cell struct {
 	stacks   bool   // it checks whole stacks, those of Node.js, Java and Python too: on aarch64, with pointer authentication and without
 	java     int    // a newer JVM whose stacks it checks, besides 17
 	nobody   bool   // it runs the receiver as a user with the documented capabilities
-	quick    bool   // it only runs the states of labels
+	quick    bool   // it only runs the states of labels, and loads the programs
 	mayCome  int    // CPUs that the guest may have, of which it has two
 }
 

@@ -11,7 +11,7 @@ import (
 
 func main() {
 	list := flag.Bool("list", false, "print the names of the cells")
-	quick := flag.Bool("quick", false, "only run the states of labels")
+	quick := flag.Bool("quick", false, "only run the states of labels, and load the programs")
 	flag.Parse()
 	if err := runMatrix(flag.Args(), *list, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
