@@ -312,7 +312,9 @@ func TestLeafBehindSystemCall(t *testing.T) {
 		regs.SetPC(at)
 		require.NoError(t, syscall.PtraceSetRegs(pid, &regs))
 		require.NoError(t, syscall.PtraceCont(pid, 0))
-		stops(syscall.SIGUSR1) // it has left the CPU on its way out of the system call
+		stops(syscall.SIGUSR1) // on its way out of the system call
+		// A thread is said to stop before it leaves the CPU. ptrace waits for that (ptrace_check_attach, kernel/ptrace.c).
+		require.NoError(t, syscall.PtraceGetRegs(pid, &regs))
 		return at
 	}
 	o := newOffCPU(t, OffCPUConfig{Threshold: 1, RingBufferBytes: 64 << 20})
