@@ -263,6 +263,8 @@ func threadTime() int64 { return budget.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 // Build builds the rows of the most wanted file now, and reports whether there was one. Run
 // does so by itself, as far as its share of the CPUs allows.
 func (r *Rows) Build() bool {
+	runtime.LockOSThread() // as run does
+	defer runtime.UnlockOSThread()
 	built, _ := r.buildNext(context.Background(), &buildTimes{}, &builder{})
 	return built
 }
