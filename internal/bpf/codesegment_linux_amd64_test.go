@@ -5,12 +5,12 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/internal/record"
 )
@@ -25,23 +25,26 @@ func TestCodeSegment(t *testing.T) {
 	}{{0x33, false}, {0xe033, false}, {0x23, true}, {0xe023, true}} {
 		t.Run(fmt.Sprintf("%#x", tc.segment), func(t *testing.T) {
 			s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
-			require.NoError(t, s.Start())
-			traced, ended := make(chan tracedReader), make(chan error, 1)
+			traced, goOn, ended := make(chan int, 2), make(chan struct{}), make(chan error, 1)
+			goes := sync.OnceFunc(func() { close(goOn) })
 			go func() {
 				runtime.LockOSThread() // which is the tracer
-				ended <- traceReader(tc.segment, traced)
+				ended <- traceReader(tc.segment, traced, goOn)
 			}()
 			reader := <-traced
-			if reader.pid == 0 {
+			if reader == 0 {
 				require.NoError(t, <-ended)
 			}
 			t.Cleanup(func() {
-				_ = syscall.Kill(reader.pid, syscall.SIGKILL)
+				_ = syscall.Kill(reader, syscall.SIGKILL)
+				goes()
 				<-ended
 			})
+			require.NoError(t, s.Start()) // it reads once: the ring buffer is empty then
+			goes()
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {
-				if r.PID != uint32(reader.pid) || r.TimeNs < reader.sinceNs || !slices.ContainsFunc(r.KernelFrames, inRead) {
+				if r.PID != uint32(reader) || !slices.ContainsFunc(r.KernelFrames, inRead) {
 					return false
 				}
 				require.Equal(t, tc.compat, r.UserStack == record.OutcomeCompat)
@@ -53,24 +56,18 @@ func TestCodeSegment(t *testing.T) {
 	}
 }
 
-// tracedReader is a program that is in a call since a time.
-type tracedReader struct {
-	pid     int
-	sinceNs uint64
-}
-
-// traceReader starts a program that reads much at a time and tells when it is in that call,
-// with a code segment of our own. It ends when the call or the program does.
-func traceReader(segment uint64, traced chan<- tracedReader) error {
+// traceReader starts a program that reads much at a time, tells its PID when it is about to do so, with a code segment
+// of our own, and has it go on when it is told. It ends when the call or the program does.
+func traceReader(segment uint64, traced chan<- int, goOn <-chan struct{}) error {
 	const size, read = 1 << 30, 0
 	cmd := exec.Command("/bin/dd", "if=/dev/zero", "of=/dev/null", fmt.Sprintf("bs=%d", size))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
-		traced <- tracedReader{}
+		traced <- 0
 		return err
 	}
 	end := func(err error) error {
-		traced <- tracedReader{}
+		traced <- 0
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return err
@@ -90,16 +87,13 @@ func traceReader(segment uint64, traced chan<- tracedReader) error {
 			if err := syscall.PtraceSetRegs(cmd.Process.Pid, &regs); err != nil {
 				return end(err)
 			}
-		}
-		var since unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &since); err != nil {
-			return end(err)
+			traced <- cmd.Process.Pid
+			<-goOn
 		}
 		if err := syscall.PtraceSyscall(cmd.Process.Pid, 0); err != nil {
 			return end(err)
 		}
 		if entered {
-			traced <- tracedReader{pid: cmd.Process.Pid, sinceNs: uint64(since.Nano())}
 			return cmd.Wait()
 		}
 	}

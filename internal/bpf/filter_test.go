@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"bufio"
+	"io"
 	"os/exec"
 	"testing"
 
@@ -65,8 +66,10 @@ func TestFilterSwitches(t *testing.T) {
 	o, err := s.OffCPU(OffCPUConfig{Threshold: 1, RingBufferBytes: 8 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, o.Close()) })
-	sleeper := func() (pid uint32, said *bufio.Scanner) {
-		cmd := exec.Command("/bin/sh", "-c", "while :; do sleep 0.02; echo awake; done")
+	sleeper := func() (pid uint32, sleeps func()) { // it waits for its child
+		cmd := exec.Command("/bin/sh", "-c", "while read go; do sleep 0.02; echo awake; done")
+		stdin, err := cmd.StdinPipe()
+		require.NoError(t, err)
 		stdout, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -74,15 +77,21 @@ func TestFilterSwitches(t *testing.T) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		})
-		return uint32(cmd.Process.Pid), bufio.NewScanner(stdout)
+		said := bufio.NewScanner(stdout)
+		return uint32(cmd.Process.Pid), func() {
+			_, err := io.WriteString(stdin, "go\n")
+			require.NoError(t, err)
+			require.True(t, said.Scan())
+		}
 	}
 	require.NoError(t, s.Follow())
-	out, outSaid := sleeper()
-	in, inSaid := sleeper()
+	out, outSleeps := sleeper()
+	in, inSleeps := sleeper()
 	require.NoError(t, s.Filter(awaitExec(t, s, int(out))))
 	require.NoError(t, o.Start())
-	for range 10 { // the first lines may be from before
-		require.True(t, outSaid.Scan() && inSaid.Scan())
+	for range 3 {
+		outSleeps()
+		inSleeps()
 	}
 	seen := map[uint32]int{}
 	c := drainSwitches(t, o, func(sw *Switch) {

@@ -333,7 +333,7 @@ func TestStopOutlivesVisits(t *testing.T) {
 	require.Equal(t, 1, p.ask())
 }
 
-// What the kernel restarts goes on as if nothing had been; epoll_wait does not,
+// What the kernel restarts goes on as if nothing had been; epoll_wait and epoll_pwait do not,
 // which doc.go says.
 func TestSystemCallsGoOn(t *testing.T) {
 	p := run(t, `
@@ -342,7 +342,7 @@ func TestSystemCallsGoOn(t *testing.T) {
 			say(0);
 			say(nanosleep(&nap, 0) ? errno : 1);
 			struct epoll_event e;
-			int n = epoll_wait(epoll_create1(0), &e, 1, 60000);
+			int n = epoll_pwait(epoll_create1(0), &e, 1, 60000, 0);
 			say(n < 0 && errno == EINTR ? 2 : n);
 			while (asked()) say(3);
 			return 0;
@@ -354,12 +354,12 @@ func TestSystemCallsGoOn(t *testing.T) {
 	}
 	require.Equal(t, 1, p.line(), "nanosleep sleeps on")
 	require.Eventually(t, func() bool {
-		wchan, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
-		return err == nil && !strings.HasPrefix(string(wchan), "running")
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
+		return err == nil && strings.HasPrefix(string(call), fmt.Sprint(unix.SYS_EPOLL_PWAIT, " "))
 	}, time.Minute, time.Millisecond)
 	_, err := Stop(pid, pid, func(Stopped) {})
 	require.NoError(t, err)
-	require.Equal(t, 2, p.line(), "epoll_wait is interrupted")
+	require.Equal(t, 2, p.line(), "epoll_pwait is interrupted")
 	require.Equal(t, 3, p.ask())
 }
 

@@ -4,7 +4,9 @@ package testutil
 
 import (
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -55,13 +57,18 @@ func TestPublicationAt(t *testing.T) {
 func TestPublicationLogOfWriter(t *testing.T) {
 	log := NewPublicationLog(t, 2, 1000)
 	w := Start(t, "writer-v1-exe", "fidelity", "--threads", "2", "--log", log.Path(), "--print-variables")
-	w.Stop()
 	require.Len(t, w.Variables, 2)
+	for _, v := range w.Variables { // each of them has published once when it is ready
+		require.Eventually(t, func() bool {
+			p := log.Part(uint64(v.TID))
+			return p != nil && atomic.LoadUint64(&p.header.newest) > 2
+		}, time.Minute, time.Millisecond)
+	}
+	w.Stop()
 	for _, v := range w.Variables {
 		p := log.Part(uint64(v.TID))
 		require.NotNil(t, p)
 		newest := p.header.newest
-		require.Greater(t, newest, uint64(2))
 		for n := newest - min(newest-1, 500); n < newest; n++ {
 			this, next := p.read(n), p.read(n+1)
 			require.Less(t, this.from, this.until)

@@ -39,6 +39,7 @@ func testFidelity(t *testing.T, variant string, stops, threads, mayUpdate int, a
 	w := Start(t, variant, append(args, "fidelity", "--threads", fmt.Sprint(threads), "--seconds", "300", "--print-variables")...)
 	require.Len(t, w.Variables, threads)
 	last := map[int]uint64{}
+	caught := map[int]bool{} // in an update, when it was last stopped: it may not have run since
 	updating, moved := 0, 0
 	enough := stops * threads / 4
 	// On a busy machine, threads may not run between two stops.
@@ -46,8 +47,12 @@ func testFidelity(t *testing.T, variant string, stops, threads, mayUpdate int, a
 		whileStopped(t, w, func(s stopped) {
 			for _, v := range w.Variables {
 				p, err := s.read(variant, v.Addr)
-				if errors.Is(err, errUpdating) {
-					updating++
+				before := caught[v.TID]
+				caught[v.TID] = errors.Is(err, errUpdating)
+				if caught[v.TID] {
+					if !before {
+						updating++
+					}
 					continue
 				}
 				require.NoError(t, err)

@@ -98,7 +98,7 @@ func (p *programs) try(ctx context.Context, t testRun, number uint32, deadline t
 			return mutated, err
 		}
 		original, err := p.run(ctx, t, 0, deadline)
-		if err != nil || original.took < deadline/2 {
+		if err != nil || !original.hung && original.took < deadline/2 {
 			return mutated, err
 		}
 	}

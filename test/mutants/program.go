@@ -83,6 +83,7 @@ func (p *programs) run(ctx context.Context, test testRun, number uint32, deadlin
 		return nil, err
 	}
 
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path(test.dir), "-test.v", "-test.failfast", "-test.run="+test.pattern())
@@ -98,7 +99,6 @@ func (p *programs) run(ctx context.Context, test testRun, number uint32, deadlin
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	start := time.Now()
 	err = cmd.Run()
 	took := time.Since(start)
 	if cmd.Process != nil {
