@@ -161,8 +161,8 @@ func TestMapSourceOfEarlierProcess(t *testing.T) {
 		table.HandleEvent(record.Event{Kind: record.EventExec, Process: id, PID: pid, TimeNs: uint64(written + int64(after)), Path: "/bin/sleep"})
 		return id
 	}
-	require.NoError(t, open(executed(mapSlack-tick)), "times of files are not exact")
-	old := executed(mapSlack + tick)
+	require.NoError(t, open(executed(mapSlack/2)), "times of files are not exact")
+	old := executed(3 * mapSlack / 2)
 	err := open(old)
 	require.ErrorIs(t, err, errOldMap)
 	require.ErrorIs(t, err, os.ErrNotExist, "it is none, and looked for again")

@@ -137,7 +137,7 @@ func TestKernelNamesBounded(t *testing.T) {
 	const names = 1500
 	text := "ffffffff80000000 T _stext\n"
 	for i := range names {
-		text += fmt.Sprintf("ffffffff81%06x t _Z5f%04d", 16*i, i) + strings.Repeat("x", 1<<maxDemangledBits/16) + "\n"
+		text += fmt.Sprintf("ffffffff81%06x t _Z5f%04d", 16*i, i) + strings.Repeat("x", cheapBytes-16) + "\n"
 	}
 	k, _, err := kernelOf(t, text)
 	require.NoError(t, err)

@@ -153,6 +153,7 @@ func (n *churnTally) visit(b flatBatch) {
 
 func churnInNamespace(t *testing.T) {
 	dir := testutil.BuildWriters(t)
+	manyThreads(64)
 	tally := &churnTally{processes: map[string]bool{}, reusedPIDs: map[string]bool{}, byPart: map[byte]int{}}
 	r := startReceiver(t, &sink{t: t, visit: tally.visit}, func(c *customlabelsreceiver.Config) {
 		c.SamplesPerSecond = 997
@@ -185,6 +186,21 @@ func churnInNamespace(t *testing.T) {
 	requireClosed(t, account)
 	require.True(t, after.near(before), "before %v, after %v", before, after)
 	during.requireGone(t)
+}
+
+// manyThreads has the runtime start threads, which it keeps: it ends the test when it needs one, and there is no PID left.
+func manyThreads(n int) {
+	var met, done sync.WaitGroup
+	met.Add(n)
+	for range n {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			met.Done()
+			met.Wait()
+		})
+	}
+	done.Wait()
 }
 
 // churn runs the program that starts the others, and returns what it says at its end.

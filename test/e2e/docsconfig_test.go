@@ -85,17 +85,16 @@ func runConfiguration(t *testing.T, text string, w *testutil.Writer) {
 	config, changes := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "changes.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	conf := parseYAML(t, text)
+	series := &prometheusEndpoint{}
+	env := []string{"PROMETHEUS_METRICS_URL=" + series.start(t), "HOST_NAME=host"}
 	metrics := ""
 	if conf.IsSet("service::telemetry::metrics::readers") {
-		metrics = freeAddress(t)
+		metrics = freeAddress(t) // last: what listens from now on may get it
 	}
 	require.NoError(t, os.WriteFile(changes, []byte(toEndpoint(t, conf, address, metrics)), 0o600))
-	var env []string
 	for _, name := range []string{"OTLP_ENDPOINT", "OTLP_GATEWAY", "PYROSCOPE", "PARCA"} {
 		env = append(env, name+"="+address)
 	}
-	series := &prometheusEndpoint{}
-	env = append(env, "PROMETHEUS_METRICS_URL="+series.start(t), "HOST_NAME=host")
 	args := []string{"--config", config, "--config", changes, profilesGate}
 	validate := exec.Command(collectorProgram, append([]string{"validate"}, args...)...)
 	validate.Env = append(os.Environ(), env...)

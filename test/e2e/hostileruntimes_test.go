@@ -344,6 +344,6 @@ func TestHostileRuntimes(t *testing.T) {
 			assert.Positive(t, results[result], result)
 		}
 		assert.Less(bounds, cpu, runtimeMaxCPU)
-		assert.GreaterOrEqual(bounds, float64(whole)/float64(all), runtimeMinWhole)
+		assertShare(bounds, whole, all, runtimeMinWhole, "samples with the whole chain")
 	})
 }

@@ -107,7 +107,7 @@ func sampleOffCPU(t *testing.T, bounds *testutil.Bounds, variants []string, seco
 		c.Targets.Include = []customlabelsreceiver.TargetSelector{{Executable: filepath.Join(testutil.BuildWriters(t), "writer-*")}}
 		change(c)
 	}, func(o *pipeline.Options) { o.OffCPU.RingBytes, o.Ring.UserShare = 32<<20, 1 })
-	warmup := size(3, 2, 20) // until the receiver has met the writers
+	warmup := size(3, 3, 20) // until the receiver has met the writers
 	var writers []*testutil.Writer
 	for i, variant := range variants {
 		run := &offCPURun{

@@ -198,7 +198,7 @@ func TestRuntimesPythonStarts(t *testing.T) {
 					}
 				}
 				t.Logf("%d of %d samples", named, all)
-				assert.GreaterOrEqual(bounds, float64(named)/float64(all), pythonMinWhole)
+				assertShare(bounds, named, all, pythonMinWhole, "samples with the innermost name")
 			})
 		})
 	}
@@ -256,7 +256,20 @@ func measurePython(t *testing.T, bounds *testutil.Bounds, command, mode string, 
 	if mode != "fork" { // there, few samples are of callbacks
 		assert.Positive(bounds, between, "native frames between Python frames")
 	}
-	assert.GreaterOrEqual(bounds, float64(whole)/float64(all), pythonMinWhole)
+	assertShare(bounds, whole, all, pythonMinWhole, "samples with the whole chain")
+}
+
+// shareShort is how unlikely it is that an attempt falls short of a share by chance. A share of 0.9906, as was measured
+// of HotSpot, is less than 0.99 in one of three attempts of 1,300 samples. So it is not compared itself. Of 1,300
+// samples, 13 are not whole on average at 0.99; 14 (98.92 %) have a chance of 0.43, 25 (98.08 %) one of 2e-3, and 39
+// (97 %, a defect) one of 5e-9.
+const shareShort = 1e-3
+
+// assertShare says that some of all are at least such a share of them, or fewer by chance.
+func assertShare(t assert.TestingT, some, all int, least float64, what string) {
+	if assert.Positive(t, all, what) {
+		assert.GreaterOrEqual(t, testutil.PoissonTail(all-some, (1-least)*float64(all)), shareShort, "%s: %d of %d", what, some, all)
+	}
 }
 
 // inNative reports whether a callback, or what a subinterpreter runs, has native frames between it and its caller.

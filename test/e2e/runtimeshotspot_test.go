@@ -36,13 +36,7 @@ var (
 
 const (
 	// hotSpotMinWhole is the least share of samples with the whole chain, and of lines that are known.
-	// A share that is close to it, as 0.9906 has been measured, falls short of it by chance in one of three
-	// attempts of 1,300 samples. So not the share of an attempt is compared, but what it says of it: an attempt
-	// falls short when so many samples are not whole that it is no chance (hotSpotShort) at this share. Of 1,300
-	// samples 13 are not whole on average; 14 (98.92 %, short of the bare share) have a chance of 0.43, 25 (98.08 %)
-	// one of 2e-3, and 39 (97 %, a defect) one of 5e-9.
 	hotSpotMinWhole = 0.99
-	hotSpotShort    = 1e-3
 	// The same of code that C1 has compiled, whose lines and inlined methods HotSpot knows at calls and
 	// safepoints only, without DebugNonSafepoints: it hangs on the CPU how often it is interrupted where
 	// it knows none. On AMD EPYC 97.9 to 98.6 % were whole, on Intel Xeon 99.1 % and more.
@@ -308,10 +302,8 @@ func measureHotSpot(t *testing.T, bounds *testutil.Bounds, command, dir, mode st
 	if mode == "c1" {
 		least = hotSpotMinWholeC1
 	}
-	chance = testutil.PoissonTail(unknown, (1-least)*float64(lines))
-	assert.GreaterOrEqual(bounds, chance, hotSpotShort, "%d of %d lines are not known", unknown, lines)
-	chance = testutil.PoissonTail(all-whole, (1-least)*float64(all))
-	assert.GreaterOrEqual(bounds, chance, hotSpotShort, "%d of %d samples do not have the whole chain", all-whole, all)
+	assertShare(bounds, lines-unknown, lines, least, "known lines")
+	assertShare(bounds, whole, all, least, "samples with the whole chain")
 }
 
 // innermostUser returns the innermost frame that is not the kernel's.

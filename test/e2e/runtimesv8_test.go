@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/customlabels/otelcol-customlabels/internal/testutil"
@@ -148,8 +147,8 @@ func measureV8(t *testing.T, bounds *testutil.Bounds, node string, samples int, 
 	n, r := sampleV8(t, node, samples, flags...)
 	t.Logf("%v; %v", r.metric("runtime_results", "result"), r.metric("user_stacks", "outcome"))
 	require.Zero(t, n.wrong, "names that no function has")
-	assert.GreaterOrEqual(bounds, float64(n.whole)/float64(n.all-n.idle), v8MinWhole)
-	assert.GreaterOrEqual(bounds, float64(n.calls-n.otherLine)/float64(n.calls), v8MinLines)
+	assertShare(bounds, n.whole, n.all-n.idle, v8MinWhole, "samples with the whole chain")
+	assertShare(bounds, n.calls-n.otherLine, n.calls, v8MinLines, "lines")
 }
 
 // sampleV8 runs chains.js with flags of Node.js, and judges so many samples of it.

@@ -52,6 +52,6 @@ func measureV8Nonsense(t *testing.T, bounds *testutil.Bounds) {
 	results := r.metric("runtime_results", "result")
 	t.Logf("%v", results)
 	require.Zero(t, n.wrong)
-	require.GreaterOrEqual(bounds, float64(n.whole), v8MinWhole*float64(n.all-n.idle))
+	assertShare(bounds, n.whole, n.all-n.idle, v8MinWhole, "samples with the whole chain")
 	require.Greater(t, results["stack_invalid"], int64(v8HostileSamples/10))
 }

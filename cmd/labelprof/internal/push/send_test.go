@@ -5,17 +5,20 @@ package push
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/command"
 	"github.com/customlabels/otelcol-customlabels/cmd/labelprof/internal/sample"
@@ -25,7 +28,7 @@ import (
 // clientOf is a client that does not wait.
 func clientOf(t *testing.T, server string) *client {
 	t.Helper()
-	c, err := newClient(&settings{server: server, timeout: 2 * time.Second, patience: 10 * time.Second}, secret{})
+	c, err := newClient(&settings{server: server, timeout: time.Minute, patience: 10 * time.Second}, secret{})
 	require.NoError(t, err)
 	c.wait = func(int) time.Duration { return time.Millisecond }
 	return c
@@ -59,6 +62,25 @@ func answering(t *testing.T, answer func(net.Conn)) (url string, n *atomic.Int64
 		}
 	}()
 	return "http://" + l.Addr().String(), n
+}
+
+// bound is an address at which nobody listens, nor can anybody else, until listen is called.
+func bound(t *testing.T) (address string, listen func() net.Listener) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	socket := os.NewFile(uintptr(fd), "socket")
+	t.Cleanup(func() { socket.Close() })
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	name, err := unix.Getsockname(fd)
+	require.NoError(t, err)
+	return fmt.Sprint("127.0.0.1:", name.(*unix.SockaddrInet4).Port), func() net.Listener {
+		require.NoError(t, unix.Listen(fd, 1))
+		l, err := net.FileListener(socket)
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
 }
 
 // TestSend: what a busy server has not taken is sent again, what it refuses is not, and no
@@ -165,19 +187,14 @@ func TestSendPatience(t *testing.T) {
 
 // TestSendWithoutServer: where nobody listens, it is tried again.
 func TestSendWithoutServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address, listen := bound(t)
 	s := &ingest.Server{}
 	c := clientOf(t, "http://"+address)
 	tries := 0
 	c.wait = func(int) time.Duration {
 		if tries++; tries == 2 {
-			l, err := net.Listen("tcp", address)
-			require.NoError(t, err)
+			l := listen()
 			go func() { _ = http.Serve(l, s) }() //nolint:gosec // of a test
-			t.Cleanup(func() { l.Close() })
 		}
 		return time.Millisecond
 	}
@@ -192,9 +209,7 @@ func TestSendWithoutConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // says nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, gone.Close())
+	gone, _ := bound(t)
 	closing, _ := answering(t, func(net.Conn) {})
 	for name, tc := range map[string]struct {
 		server string
@@ -202,7 +217,7 @@ func TestSendWithoutConnection(t *testing.T) {
 	}{
 		"handshake": {server: "https://" + l.Addr().String()},
 		"closed":    {server: strings.Replace(closing, "http:", "https:", 1)},
-		"proxy":     {server: "https://pyroscope.example.com", proxy: &url.URL{Scheme: "http", Host: gone.Addr().String()}},
+		"proxy":     {server: "https://pyroscope.example.com", proxy: &url.URL{Scheme: "http", Host: gone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clientOf(t, tc.server)
