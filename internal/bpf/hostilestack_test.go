@@ -90,6 +90,29 @@ func TestHostileStacks(t *testing.T) {
 	}
 }
 
+// A zero in the register ends no stack in code that came from another one, either: of callers it does, which have it
+// from the stack.
+func TestZeroBehindSwitch(t *testing.T) {
+	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
+	require.NoError(t, s.Start())
+	pid, start := startStacks(t, buildStacks(t), "fp_zero")
+	r := &recursion{s: s, target: target{pid: pid}, id: identify(t, s, pid)}
+	rules := []record.UnwindRule{{}, {CFA: record.CFASwitch}}
+	r.use(t, r.table(t, start&^(record.UnwindBlockBytes-1), 2, rules, []span{{start, 1}}))
+	var told unix.Timespec
+	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &told))
+	seen := 0
+	readUntil(t, s, func(rec *Record) bool {
+		if rec.PID != pid || rec.TimeNs < uint64(told.Nano()) || rec.UserFrames[0]-start >= stacksBytes {
+			return false
+		}
+		seen++
+		require.Equal(t, record.OutcomeNoRows.String(), rec.UserStack.String())
+		require.Len(t, rec.UserFrames, 1)
+		return seen > 30
+	})
+}
+
 // Code without rows that keeps frame pointers saves what its caller has in the register. Where that
 // is no frame pointer, the caller has rows that do without.
 func TestKeeperOfFramePointers(t *testing.T) {
