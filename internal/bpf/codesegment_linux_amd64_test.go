@@ -40,7 +40,7 @@ func TestCodeSegment(t *testing.T) {
 				goes()
 				<-ended
 			})
-			require.NoError(t, s.Start()) // it reads once: the ring buffer is empty then
+			require.NoError(t, s.Start()) // only now: the program reads once, when the ring buffer has to have room
 			goes()
 			seen := 0
 			readUntil(t, s, func(r *Record) bool {

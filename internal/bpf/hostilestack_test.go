@@ -90,8 +90,7 @@ func TestHostileStacks(t *testing.T) {
 	}
 }
 
-// A zero in the register ends no stack in code that came from another one, either: of callers it does, which have it
-// from the stack.
+// In code that came from another stack, a zero in the register does not say that the stack ends here.
 func TestZeroBehindSwitch(t *testing.T) {
 	s := newSampler(t, Config{SamplesPerSecond: 997, RingBufferBytes: 1 << 20})
 	require.NoError(t, s.Start())

@@ -93,9 +93,9 @@ func drainSwitches(t *testing.T, o *OffCPU, visit func(*Switch)) Counters {
 	return c
 }
 
-// awaitState waits until a process is in a state as proc(5) has it: S, it waits for something. It has left the CPU
-// then, which it has not yet when it is said to stop: the kernel waits for that before it tells of the system call
-// (task_current_syscall, lib/syscall.c). A zombie has none.
+// awaitState waits until a process is in a state as proc(5) has it, S where it waits for something, and has left the
+// CPU: /proc/PID/stat tells the state before that, /proc/PID/syscall says "running" until then (task_current_syscall,
+// lib/syscall.c). A zombie makes no system call.
 func awaitState(t *testing.T, pid int, state string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -241,7 +241,16 @@ func TestGone(t *testing.T) {
 	require.ErrorIs(t, Memory{pid}.ReadAt(make([]byte, 1), 0x1000), ErrNoProcess)
 }
 
-// buildDeadLeader builds a program whose first thread has exited when it says that it is ready.
+// awaitZombie waits until the first thread of a program has exited: pthread_join returns somewhat earlier.
+func awaitZombie(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		st, err := FS{}.Stat(pid)
+		return err == nil && st.State == 'Z'
+	}, time.Minute, time.Millisecond)
+}
+
+// buildDeadLeader builds a program whose first thread is exiting when it says that it is ready.
 func buildDeadLeader(t *testing.T) string {
 	t.Helper()
 	return build(t, `
@@ -263,10 +272,7 @@ int main(void) {
 func TestDeadLeader(t *testing.T) {
 	path := buildDeadLeader(t)
 	pid := start(t, path)
-	require.Eventually(t, func() bool { // it lets go of the one that waits for it before it is dead
-		st, err := FS{}.Stat(pid)
-		return err == nil && st.State == 'Z'
-	}, time.Minute, time.Millisecond)
+	awaitZombie(t, pid)
 	tid, err := FS{}.LiveThread(pid)
 	require.NoError(t, err)
 	require.NotEqual(t, pid, tid)
@@ -289,6 +295,7 @@ func TestCgroupOfDeadLeader(t *testing.T) {
 		require.Eventually(t, func() bool { return os.Remove(group) == nil }, time.Minute, time.Millisecond)
 	})
 	pid := start(t, "/bin/sh", "-c", `echo $$ >"$1"; exec "$2"`, "sh", filepath.Join(group, "cgroup.procs"), buildDeadLeader(t))
+	awaitZombie(t, pid)
 	said, err := FS{}.cgroup(pid)
 	require.NoError(t, err)
 	require.NotContains(t, said, id, "else there is nothing to see here")

@@ -134,7 +134,7 @@ func TestKernelRefreshBacksOff(t *testing.T) {
 
 // Names that are kept ready count, and have a bound.
 func TestKernelNamesBounded(t *testing.T) {
-	const names = 1500
+	const names = 2000
 	text := "ffffffff80000000 T _stext\n"
 	for i := range names {
 		text += fmt.Sprintf("ffffffff81%06x t _Z5f%04d", 16*i, i) + strings.Repeat("x", cheapBytes-16) + "\n"

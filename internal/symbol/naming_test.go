@@ -76,9 +76,9 @@ func TestNameOfManyTrials(t *testing.T) {
 
 // Names that are kept ready count for what they take, and have a bound.
 func TestNamesKeptBounded(t *testing.T) {
-	const names = 1500
+	const names = 2000
 	c := named(CacheOptions{threadTime: func() time.Duration { return 0 }}, names, func(i int) string {
-		return fmt.Sprintf("_Z5f%04d", i) + strings.Repeat("x", 1<<maxDemangledBits/16)
+		return fmt.Sprintf("_Z5f%04d", i) + strings.Repeat("x", cheapBytes-16)
 	})
 	e := c.order.Front().Value.(*cached[int])
 	e.bytes = e.size()

@@ -188,7 +188,7 @@ func churnInNamespace(t *testing.T) {
 	during.requireGone(t)
 }
 
-// manyThreads has the runtime start threads, which it keeps: it ends the test when it needs one, and there is no PID left.
+// manyThreads has Go's runtime start threads, which it keeps: it ends the program when it needs one and no PID is left.
 func manyThreads(n int) {
 	var met, done sync.WaitGroup
 	met.Add(n)

@@ -24,8 +24,8 @@ const (
 	costlyPrograms = 6
 	// costlyDelay is what they may cost another user's new process.
 	costlyDelay = time.Second
-	// costlyRounds of new processes take longer than a look at one of the programs. The median of each counts: one of
-	// them may be late because the machine is.
+	// costlyRounds of new processes take longer than a look at one of the programs. The median of each round
+	// counts: of so many, one is late because the machine is.
 	costlyRounds = 6
 	// costlySeconds of a CPU have looks at them taken before it is measured: the user owes time, also where a
 	// busy machine has all of them begin at once.
@@ -89,7 +89,7 @@ func measureLooks(t *testing.T, bounds *testutil.Bounds) {
 	for range costlyRounds {
 		with = max(with, first.delays(t, program)[victims/2])
 	}
-	fmt.Printf("first label of a new process: after %v, beside %d programs that take seconds to read %v\n", without, costlyPrograms, with)
+	fmt.Printf("first label of a new process: after a median of %v, beside %d programs that take seconds to read %v\n", without, costlyPrograms, with)
 	require.LessOrEqual(bounds, with, without+costlyDelay)
 	began := time.Now()
 	r.stop()
@@ -97,8 +97,8 @@ func measureLooks(t *testing.T, bounds *testutil.Bounds) {
 	requireClosed(t, r.account())
 
 	r, first = start()
-	with = first.delays(t, program)[victims/2]
-	fmt.Printf("beside a receiver that has just started %v\n", with)
+	with = first.delays(t, program)[victims-1]
+	fmt.Printf("at most %v with a receiver that has just started\n", with)
 	require.LessOrEqual(bounds, with, without+costlyDelay)
 	r.stop()
 	requireClosed(t, r.account())

@@ -67,8 +67,9 @@ func answering(t *testing.T, answer func(net.Conn)) (url string, n *atomic.Int64
 // bound is an address at which nobody listens, nor can anybody else, until listen is called.
 func bound(t *testing.T) (address string, listen func() net.Listener) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	require.NoError(t, err)
+	unix.CloseOnExec(fd)
 	socket := os.NewFile(uintptr(fd), "socket")
 	t.Cleanup(func() { socket.Close() })
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
