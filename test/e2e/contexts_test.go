@@ -26,6 +26,8 @@ const (
 	childSlack = 100 * time.Millisecond
 	// childExec is how long after it has said so the child may still not run the other program, on a busy machine.
 	childExec = 2500 * time.Millisecond
+	// childSeen is how soon a sample is of the other program.
+	childSeen = time.Second
 	// contextLeft is how long before its end a program may publish a name that is
 	// not found any more: samples come in bursts, and its memory goes with it.
 	contextLeft = 300 * time.Millisecond
@@ -268,6 +270,8 @@ func (row *contextRow) checkChild(t *testing.T, bounds *testutil.Bounds, hits []
 			row.checkOther(t, h)
 		}
 	}
+	fmt.Printf("%s: forked child: the other program is seen %v after it was to be run\n", row.writer, time.Duration(other-log.ran))
+	require.Less(bounds, time.Duration(other-log.ran), childSeen, "%s: the other program is seen", row.writer)
 	require.Len(bounds, phases, 3, "%s: forked child: %v", row.writer, phases)
 }
 

@@ -30,9 +30,8 @@ const (
 	// costlySeconds of a CPU have looks at them taken before it is measured: the user owes time, also where a
 	// busy machine has all of them begin at once.
 	costlySeconds = 2
-	// costlyStop is what a receiver takes at most to stop while looks at them go on: less than it waits for those that
-	// do not end.
-	costlyStop = 3 * time.Second
+	// costlyStop is what a receiver takes at most to stop while looks at them go on.
+	costlyStop = 2 * time.Second
 	// costlyUnits are read before the ones that say where Go keeps its labels.
 	costlyUnits = 14 << 20
 )
